@@ -1,1 +1,3 @@
-//! placeholder
+#![doc = include_str!("../README.md")]
+
+pub mod backend;

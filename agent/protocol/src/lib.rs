@@ -1,1 +1,13 @@
-//! placeholder
+#![doc = include_str!("../README.md")]
+
+pub mod directive;
+pub mod ids;
+pub mod latency;
+pub mod limits;
+pub mod policy;
+pub mod report;
+pub mod session;
+pub mod units;
+
+#[cfg(feature = "wire")]
+pub mod wire;

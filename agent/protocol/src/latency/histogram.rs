@@ -1,0 +1,450 @@
+//! Exact counts in the buckets of [`layout`](super::layout).
+
+use std::fmt;
+use std::time::Duration;
+
+use super::layout::{BUCKETS, bucket_of};
+use super::sparse::SparseHistogram;
+use super::weighted::{Weights, quantile_of, share_above_of};
+
+/// Most samples one histogram holds: sums stay exact in an `f64`, no bucket can overflow, and a
+/// hundred thousand agents that lie together cannot wrap a `u64`. A million calls a second reach it
+/// after nine years.
+pub const COUNT_MAX: u64 = 1 << 48;
+
+/// Counts that cannot be added or taken away. What was to be changed is as it was before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CountError {
+    /// The sum would be beyond [`COUNT_MAX`].
+    #[error("{held} and {added} more samples: expected at most {COUNT_MAX} together")]
+    TooMany {
+        /// Samples in the histogram.
+        held: u64,
+        /// Samples that were to come.
+        added: u64,
+    },
+    /// More is to be taken away from a bucket than is in it: not a part of this histogram.
+    #[error("{taken} samples taken from bucket {bucket}: expected at most the {held} in it")]
+    NotContained {
+        /// The first such bucket.
+        bucket: usize,
+        /// Samples in it.
+        held: u64,
+        /// Samples that were to be taken.
+        taken: u64,
+    },
+    /// There is no such bucket.
+    #[error("{0} is not a bucket: expected less than {BUCKETS}")]
+    NoSuchBucket(usize),
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Histogram {}
+    impl Sealed for super::SparseHistogram {}
+}
+
+/// Counts in our buckets, dense or sparse. Sealed: adding relies on the pairs summing up to the
+/// count.
+pub trait Counts: sealed::Sealed {
+    /// The sum of all counts, at most [`COUNT_MAX`].
+    fn count(&self) -> u64;
+    /// Bucket and count of what is not zero, buckets strictly ascending and below [`BUCKETS`].
+    fn pairs(&self) -> impl Iterator<Item = (usize, u64)>;
+}
+
+/// How many latencies fell into each bucket.
+///
+/// One allocation of 8 KiB when made, none afterwards.
+///
+/// ```
+/// use std::time::Duration;
+/// use hedgerow_protocol::latency::Histogram;
+///
+/// let mut window = Histogram::new();
+/// assert_eq!(window.quantile(0.95), None); // no data is not zero
+///
+/// for ms in 1..=1000 { window.record(Duration::from_millis(ms)); }
+/// let p95 = window.quantile(0.95).unwrap();
+/// assert!((p95.as_secs_f64() - 0.950).abs() < 0.0095);
+///
+/// // A second leaves the window as exactly as it came.
+/// let mut second = Histogram::new();
+/// second.record(Duration::from_secs(2));
+/// window.add(&second)?;
+/// window.subtract(&second)?;
+/// assert_eq!(window.count(), 1000);
+/// # Ok::<(), hedgerow_protocol::latency::CountError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Histogram {
+    counts: Box<[u64; BUCKETS]>,
+    /// Invariant: the sum of `counts`, at most [`COUNT_MAX`].
+    count: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Histogram {
+    /// Nothing in any bucket.
+    pub fn new() -> Self {
+        Self { counts: Box::new([0; BUCKETS]), count: 0 }
+    }
+
+    /// Counts one latency. Cannot fail: under 1 us and over 1 h are counted as those. (A histogram
+    /// that is full, after nine years at a million a second, stays as it is.)
+    pub fn record(&mut self, latency: Duration) {
+        if self.count < COUNT_MAX {
+            self.counts[bucket_of(latency)] += 1;
+            self.count += 1;
+        }
+    }
+
+    /// Adds `count` samples to one bucket: for recorders that keep their own counters.
+    pub fn add_to_bucket(&mut self, bucket: usize, count: u64) -> Result<(), CountError> {
+        let slot = self.counts.get_mut(bucket).ok_or(CountError::NoSuchBucket(bucket))?;
+        self.count = sum(self.count, count)?;
+        *slot += count;
+        Ok(())
+    }
+
+    /// Adds all counts of another histogram, dense or sparse. All or nothing.
+    pub fn add(&mut self, other: &impl Counts) -> Result<(), CountError> {
+        self.count = sum(self.count, other.count())?;
+        for (bucket, count) in other.pairs() {
+            self.counts[bucket] += count;
+        }
+        Ok(())
+    }
+
+    /// Takes away what was added before. All or nothing, and never "as much as there is": a window
+    /// that saturates here would be wrong for ever and nobody would know.
+    pub fn subtract(&mut self, other: &impl Counts) -> Result<(), CountError> {
+        for (bucket, taken) in other.pairs() {
+            let held = self.counts[bucket];
+            if taken > held {
+                return Err(CountError::NotContained { bucket, held, taken });
+            }
+        }
+        for (bucket, taken) in other.pairs() {
+            self.counts[bucket] -= taken;
+        }
+        self.count -= other.count();
+        Ok(())
+    }
+
+    /// What came since an earlier state of the same cumulative histogram: `self - earlier`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use hedgerow_protocol::latency::Histogram;
+    ///
+    /// let mut cumulative = Histogram::new();
+    /// cumulative.record(Duration::from_millis(5));
+    /// let reported = cumulative.clone();
+    /// cumulative.record(Duration::from_millis(7));
+    /// assert_eq!(cumulative.since(&reported)?.count(), 1);
+    /// assert!(reported.since(&cumulative).is_err()); // it restarted, or it lies
+    /// # Ok::<(), hedgerow_protocol::latency::CountError>(())
+    /// ```
+    pub fn since(&self, earlier: &Self) -> Result<SparseHistogram, CountError> {
+        let mut pairs = Vec::new();
+        for (bucket, (&held, &taken)) in self.counts.iter().zip(&*earlier.counts).enumerate() {
+            match held.checked_sub(taken) {
+                None => return Err(CountError::NotContained { bucket, held, taken }),
+                Some(0) => {}
+                Some(count) => pairs.push((bucket as u16, count)),
+            }
+        }
+        Ok(SparseHistogram::from_valid(pairs, self.count - earlier.count))
+    }
+
+    /// Forgets everything, keeps the allocation.
+    pub fn clear(&mut self) {
+        self.counts.fill(0);
+        self.count = 0;
+    }
+
+    /// Samples in all buckets together.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether there is no sample.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Samples in one bucket; none beyond the last.
+    pub fn in_bucket(&self, bucket: usize) -> u64 {
+        self.counts.get(bucket).copied().unwrap_or(0)
+    }
+
+    /// Bucket and count of what is not zero, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.counts.iter().copied().enumerate().filter(|&(_, count)| count > 0)
+    }
+
+    /// The latency that a share `q` (0 to 1) of the samples lies at or below, interpolated linearly
+    /// inside its bucket (see [`layout`](super::layout) for how exact that is). 0 gives the lower
+    /// edge of the first bucket with samples, 1 the upper edge of the last.
+    ///
+    /// `None` where there are no samples, and for a `q` outside 0 to 1: 95 is not made a 1. What
+    /// people write is a [`Quantile`](crate::units::Quantile) before it comes here.
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        quantile_of(self.counts.iter().map(|&count| count as f64), self.count as f64, q)
+    }
+
+    /// The share of the samples (0 to 1) that took longer than a latency, interpolated inside its
+    /// bucket. `None` where there are no samples. Beyond 1 h it is 0, as samples end there.
+    pub fn share_above(&self, latency: Duration) -> Option<f64> {
+        share_above_of(self, self.count as f64, latency)
+    }
+
+    /// The form that travels.
+    pub fn to_sparse(&self) -> SparseHistogram {
+        let pairs = self.iter().map(|(bucket, count)| (bucket as u16, count)).collect();
+        SparseHistogram::from_valid(pairs, self.count)
+    }
+}
+
+fn sum(held: u64, added: u64) -> Result<u64, CountError> {
+    held.checked_add(added)
+        .filter(|&sum| sum <= COUNT_MAX)
+        .ok_or(CountError::TooMany { held, added })
+}
+
+impl Counts for Histogram {
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.iter()
+    }
+}
+
+impl Weights for Histogram {
+    fn weight(&self, bucket: usize) -> f64 {
+        self.in_bucket(bucket) as f64
+    }
+}
+
+impl From<&SparseHistogram> for Histogram {
+    fn from(sparse: &SparseHistogram) -> Self {
+        let mut dense = Self::new();
+        for (bucket, count) in sparse.pairs() {
+            dense.counts[bucket] = count;
+        }
+        dense.count = sparse.count();
+        dense
+    }
+}
+
+/// Only what is not zero: a thousand zeros tell nobody anything.
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Histogram({}) ", self.count)?;
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::layout::{LATENCY_MAX, lower_edge_us, upper_edge_us};
+    use super::*;
+
+    fn of(samples: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        for &ns in samples {
+            histogram.record(Duration::from_nanos(ns));
+        }
+        histogram
+    }
+
+    fn bins(histogram: &Histogram) -> u64 {
+        histogram.counts.iter().sum()
+    }
+
+    fn us(duration: Duration) -> f64 {
+        duration.as_secs_f64() * 1e6
+    }
+
+    #[test]
+    fn b26_c04_the_extremes_are_clamped_and_none_is_lost() {
+        let mut histogram = Histogram::new();
+        let extremes = [
+            Duration::ZERO,
+            Duration::from_millis(10_001),
+            LATENCY_MAX,
+            LATENCY_MAX + Duration::from_nanos(1),
+            Duration::MAX,
+        ];
+        for latency in extremes {
+            histogram.record(latency);
+        }
+        assert_eq!(histogram.count(), 5);
+        assert_eq!(bins(&histogram), 5);
+        assert_eq!(histogram.in_bucket(0), 1);
+        assert_eq!(histogram.in_bucket(BUCKETS - 1), 3);
+        assert_eq!(histogram.quantile(1.0), Some(LATENCY_MAX));
+        assert_eq!(histogram.share_above(Duration::MAX), Some(0.0));
+        let ten = us(histogram.quantile(0.4).unwrap());
+        assert!((ten / 10_001_000.0 - 1.0).abs() < 0.022, "{ten}");
+    }
+
+    #[test]
+    fn b39_bins_add_up_to_the_count_and_no_quantile_panics() {
+        let mut histogram = Histogram::new();
+        for _ in 0..100 {
+            histogram.record(Duration::from_micros(1));
+        }
+        histogram.record(Duration::from_micros((1 << 30) - 1));
+        assert_eq!(bins(&histogram), 101);
+        assert_eq!(histogram.count(), 101);
+        for step in 0..=10_000 {
+            assert!(histogram.quantile(f64::from(step) / 1e4).is_some());
+        }
+        for q in [95.0, -0.1, 1.000_001, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(histogram.quantile(q), None, "{q}");
+        }
+        assert!(histogram.quantile(0.99).unwrap() <= Duration::from_micros(1));
+        assert!(histogram.quantile(1.0).unwrap() > Duration::from_secs(1000));
+    }
+
+    #[test]
+    fn b42_no_data_is_no_value() {
+        let empty = Histogram::default();
+        assert!(empty.is_empty());
+        assert_eq!(empty.quantile(0.5), None);
+        assert_eq!(empty.share_above(Duration::ZERO), None);
+        assert!(empty.to_sparse().is_empty());
+    }
+
+    #[test]
+    fn c05_below_a_millisecond_nothing_is_rounded_to_0_or_1_ms() {
+        let histogram = of(&[437_000; 1000]);
+        let p95 = us(histogram.quantile(0.95).unwrap());
+        assert!((p95 / 437.0 - 1.0).abs() < 0.022, "{p95}");
+        let few = of(&[3_000; 10]);
+        assert!(few.quantile(0.95).unwrap() <= Duration::from_nanos(3_100));
+        assert!(few.quantile(0.95).unwrap() >= Duration::from_nanos(2_900));
+    }
+
+    #[test]
+    fn quantiles_of_a_smooth_distribution_are_within_a_percent() {
+        let n = 100_000;
+        let mut histogram = Histogram::new();
+        for i in 0..n {
+            let share = (f64::from(i) + 0.5) / f64::from(n);
+            histogram.record(Duration::from_secs_f64(-0.020 * (1.0 - share).ln()));
+        }
+        for q in [0.5, 0.9, 0.92, 0.95, 0.99, 0.999] {
+            let exact = Duration::from_secs_f64(-0.020 * (1.0_f64 - q).ln());
+            let off = us(histogram.quantile(q).unwrap()) / us(exact) - 1.0;
+            assert!(off.abs() < 0.001, "{q}: off by {off}");
+            let above = histogram.share_above(exact).unwrap();
+            assert!((above / (1.0 - q) - 1.0).abs() < 0.01, "{q}: {above}");
+        }
+    }
+
+    #[test]
+    fn a_rank_at_the_end_of_a_bucket_does_not_cross_the_gap() {
+        // 0.07 * 100 is a little over 7 in floats.
+        let mut samples = vec![1_000_000; 7];
+        samples.extend([900_000_000; 93]);
+        assert!(of(&samples).quantile(0.07).unwrap() < Duration::from_millis(2));
+    }
+
+    #[test]
+    fn too_much_is_refused_and_nothing_is_changed() {
+        let mut full = Histogram::new();
+        full.add_to_bucket(5, COUNT_MAX).unwrap();
+        let before = full.clone();
+        let one = of(&[1]);
+        let refused = full.add(&one).unwrap_err();
+        assert_eq!(refused, CountError::TooMany { held: COUNT_MAX, added: 1 });
+        assert!(full.add_to_bucket(5, u64::MAX).is_err());
+        full.record(Duration::ZERO);
+        assert_eq!(full, before);
+        assert_eq!(full.add_to_bucket(BUCKETS, 1), Err(CountError::NoSuchBucket(BUCKETS)));
+        let mut empty = Histogram::new();
+        let refused = empty.subtract(&one).unwrap_err();
+        assert_eq!(refused, CountError::NotContained { bucket: 0, held: 0, taken: 1 });
+    }
+
+    #[test]
+    fn debug_shows_what_is_there() {
+        assert_eq!(format!("{:?}", of(&[1_000, 1_001])), "Histogram(2) {0: 1, 1: 1}");
+    }
+
+    fn samples() -> impl Strategy<Value = Vec<u64>> {
+        // Evenly over the octaves, as latencies are.
+        prop::collection::vec((20_u32..64, any::<u64>()).prop_map(|(bits, ns)| ns >> bits), 1..300)
+    }
+
+    proptest! {
+        #[test]
+        fn b39_bins_always_add_up(samples in samples()) {
+            let histogram = of(&samples);
+            prop_assert_eq!(bins(&histogram), samples.len() as u64);
+            prop_assert_eq!(histogram.count(), samples.len() as u64);
+        }
+
+        #[test]
+        fn quantiles_ascend(samples in samples(), a in 0.0..=1.0_f64, b in 0.0..=1.0_f64) {
+            let histogram = of(&samples);
+            prop_assert!(histogram.quantile(a.min(b)) <= histogram.quantile(a.max(b)));
+        }
+
+        #[test]
+        fn a_quantile_is_in_the_bucket_of_the_exact_one(
+            mut samples in samples(),
+            q in 0.0..=1.0_f64,
+        ) {
+            let read = us(of(&samples).quantile(q).unwrap());
+            samples.sort_unstable();
+            let rank = (q * samples.len() as f64).ceil().max(1.0) as usize;
+            let bucket = bucket_of(Duration::from_nanos(samples[rank - 1]));
+            // Results are whole nanoseconds.
+            prop_assert!(read >= lower_edge_us(bucket) - 1e-3);
+            prop_assert!(read <= upper_edge_us(bucket) + 1e-3);
+        }
+
+        #[test]
+        fn share_above_undoes_quantile(samples in samples(), q in 0.0..=1.0_f64) {
+            let histogram = of(&samples);
+            let point = histogram.quantile(q).unwrap();
+            // Below 100 us a nanosecond is a visible share of a bucket.
+            prop_assume!(point > Duration::from_micros(100));
+            let above = histogram.share_above(point).unwrap();
+            prop_assert!((above - (1.0 - q)).abs() < 1e-3, "{above}");
+        }
+
+        #[test]
+        fn merging_is_adding(a in samples(), b in samples()) {
+            let mut merged = of(&a);
+            merged.add(&of(&b)).unwrap();
+            let mut by_sparse = of(&a);
+            by_sparse.add(&of(&b).to_sparse()).unwrap();
+            prop_assert_eq!(&merged, &by_sparse);
+            prop_assert_eq!(merged, of(&[a, b].concat()));
+        }
+
+        #[test]
+        fn add_then_subtract_changes_nothing(a in samples(), b in samples()) {
+            let (before, other) = (of(&a), of(&b));
+            let mut histogram = before.clone();
+            histogram.add(&other).unwrap();
+            prop_assert_eq!(histogram.since(&before).unwrap(), other.to_sparse());
+            histogram.subtract(&other.to_sparse()).unwrap();
+            prop_assert_eq!(histogram, before);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! What an operator wants for a dependency.
+//!
+//! A [`PolicyDraft`] is what came in, by form, REST or file; a [`Policy`] is what passed every
+//! check. Every way in goes through the one `TryFrom`, so each refuses the same things in the same
+//! words.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::DependencyName;
+use crate::units::{Budget, Quantile, Ratio, as_millis, millis};
+
+/// Range of a policy's percentile: below, hedging costs more than 8 %; above, windows of a minute
+/// hold too few slow calls to find it.
+pub const PERCENTILE_RANGE: (f64, f64) = (0.92, 0.999);
+/// Most that may be held out: more would make the tail of the service itself worse for knowing it.
+pub const HOLDOUT_MAX: f64 = 0.2;
+/// Range of the error share that switches hedging off.
+pub const ERROR_LIMIT_RANGE: (f64, f64) = (0.001, 0.5);
+
+/// What hedging is allowed to do on a dependency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Intent {
+    /// Nothing is hedged, by a person's will.
+    Off,
+    /// Measure only: where every new dependency starts.
+    #[default]
+    Observe,
+    /// Hedge where it helps.
+    Hedge,
+}
+
+impl Intent {
+    /// Its name in forms, files and the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Observe => "observe",
+            Self::Hedge => "hedge",
+        }
+    }
+}
+
+/// A checked policy.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(into = "PolicyDraft")]
+pub struct Policy {
+    dependency: DependencyName,
+    intent: Intent,
+    percentile: Quantile,
+    budget: Budget,
+    holdout: Ratio,
+    error_limit: Ratio,
+    threshold_min: Option<Duration>,
+    threshold_max: Option<Duration>,
+    probation: bool,
+}
+
+impl Policy {
+    /// The policy a dependency has before anybody set one: observing.
+    pub fn observing(dependency: DependencyName) -> Self {
+        Self {
+            dependency,
+            intent: Intent::Observe,
+            percentile: Quantile::new(0.95).expect("0.95 is between 0 and 1"),
+            budget: Budget::new(0.08).expect("0.08 is an allowed budget"),
+            holdout: Ratio::new(0.01).expect("0.01 is a share"),
+            error_limit: Ratio::new(0.05).expect("0.05 is a share"),
+            threshold_min: None,
+            threshold_max: None,
+            probation: true,
+        }
+    }
+
+    /// The dependency it is for; it covers all its operations, each with a threshold of its own.
+    pub fn dependency(&self) -> &DependencyName {
+        &self.dependency
+    }
+    /// What hedging may do.
+    pub fn intent(&self) -> Intent {
+        self.intent
+    }
+    /// The quantile of latency at which a call may be hedged; its tail is the target rate.
+    pub fn percentile(&self) -> Quantile {
+        self.percentile
+    }
+    /// Hedges allowed as a share of eligible finished calls.
+    pub fn budget(&self) -> Budget {
+        self.budget
+    }
+    /// Share of eligible calls that is never hedged, to know what hedging buys.
+    pub fn holdout(&self) -> Ratio {
+        self.holdout
+    }
+    /// Share of failing primaries above which hedging goes off.
+    pub fn error_limit(&self) -> Ratio {
+        self.error_limit
+    }
+    /// Never hedge earlier than this.
+    pub fn threshold_min(&self) -> Option<Duration> {
+        self.threshold_min
+    }
+    /// Never wait longer than this.
+    pub fn threshold_max(&self) -> Option<Duration> {
+        self.threshold_max
+    }
+    /// Whether named replicas get a tenth of their share of primaries where agents pick replicas.
+    pub fn probation(&self) -> bool {
+        self.probation
+    }
+    /// Hedges expected as a share of eligible calls: the percentile's tail less the holdout.
+    pub fn target_rate(&self) -> f64 {
+        self.percentile.tail() * (1.0 - self.holdout.get())
+    }
+}
+
+/// A policy as it came in, unchecked. What is absent keeps the default of [`Policy::observing`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyDraft {
+    /// The dependency's name.
+    pub dependency: String,
+    /// `off`, `observe` or `hedge`.
+    #[serde(default)]
+    pub intent: Intent,
+    /// 0.92 to 0.999.
+    #[serde(default = "defaults::percentile")]
+    pub percentile: f64,
+    /// Above 0, at most 0.25.
+    #[serde(default = "defaults::budget")]
+    pub budget: f64,
+    /// 0 to 0.2.
+    #[serde(default = "defaults::holdout")]
+    pub holdout: f64,
+    /// 0.001 to 0.5.
+    #[serde(default = "defaults::error_limit")]
+    pub error_limit: f64,
+    /// Milliseconds; absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold_min_ms: Option<f64>,
+    /// Milliseconds; absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold_max_ms: Option<f64>,
+    /// Whether named replicas are put on probation.
+    #[serde(default = "defaults::probation")]
+    pub probation: bool,
+}
+
+mod defaults {
+    pub(super) const fn percentile() -> f64 {
+        0.95
+    }
+    pub(super) const fn budget() -> f64 {
+        0.08
+    }
+    pub(super) const fn holdout() -> f64 {
+        0.01
+    }
+    pub(super) const fn error_limit() -> f64 {
+        0.05
+    }
+    pub(super) const fn probation() -> bool {
+        true
+    }
+}
+
+/// One field of a draft that cannot stand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// The field's name in [`PolicyDraft`].
+    pub field: &'static str,
+    /// What is wrong and what was expected.
+    pub message: String,
+}
+
+/// Every field of a draft that cannot stand: all at once, so that a person mends them in one go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PolicyErrors(pub Vec<FieldError>);
+
+impl std::fmt::Display for PolicyErrors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, error) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("; ")?;
+            }
+            write!(f, "{}: {}", error.field, error.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for PolicyErrors {}
+
+/// Collects errors by field; yields a placeholder-free value only when there were none.
+#[derive(Default)]
+struct Checks(Vec<FieldError>);
+
+impl Checks {
+    fn take<T>(&mut self, field: &'static str, value: Result<T, impl ToString>) -> Option<T> {
+        value
+            .map_err(|e| self.0.push(FieldError { field, message: e.to_string() }))
+            .ok()
+    }
+
+    fn within(&mut self, field: &'static str, value: f64, (low, high): (f64, f64)) -> bool {
+        let inside = (low..=high).contains(&value);
+        if !inside {
+            let message = format!("{value} is out of range: expected a number from {low} to {high}");
+            self.0.push(FieldError { field, message });
+        }
+        inside
+    }
+}
+
+impl TryFrom<PolicyDraft> for Policy {
+    type Error = PolicyErrors;
+
+    fn try_from(draft: PolicyDraft) -> Result<Self, PolicyErrors> {
+        let mut checks = Checks::default();
+        let dependency = checks.take("dependency", DependencyName::new(draft.dependency.trim()));
+        let percentile = checks
+            .within("percentile", draft.percentile, PERCENTILE_RANGE)
+            .then(|| Quantile::new(draft.percentile).expect("the policy's range is inside 0 to 1"));
+        let budget = checks.take("budget", Budget::new(draft.budget));
+        let holdout = checks
+            .within("holdout", draft.holdout, (0.0, HOLDOUT_MAX))
+            .then(|| Ratio::clamped(draft.holdout));
+        let error_limit = checks
+            .within("error_limit", draft.error_limit, ERROR_LIMIT_RANGE)
+            .then(|| Ratio::clamped(draft.error_limit));
+        let threshold_min =
+            draft.threshold_min_ms.and_then(|v| checks.take("threshold_min_ms", millis(v)));
+        let threshold_max =
+            draft.threshold_max_ms.and_then(|v| checks.take("threshold_max_ms", millis(v)));
+        if let (Some(min), Some(max)) = (threshold_min, threshold_max)
+            && min > max
+        {
+            let message = format!(
+                "{} is below threshold_min_ms ({}): expected at least that",
+                as_millis(max),
+                as_millis(min)
+            );
+            checks.0.push(FieldError { field: "threshold_max_ms", message });
+        }
+        match (dependency, percentile, budget, holdout, error_limit) {
+            (Some(dependency), Some(percentile), Some(budget), Some(holdout), Some(error_limit))
+                if checks.0.is_empty() =>
+            {
+                Ok(Self {
+                    dependency,
+                    intent: draft.intent,
+                    percentile,
+                    budget,
+                    holdout,
+                    error_limit,
+                    threshold_min,
+                    threshold_max,
+                    probation: draft.probation,
+                })
+            }
+            _ => Err(PolicyErrors(checks.0)),
+        }
+    }
+}
+
+impl From<Policy> for PolicyDraft {
+    fn from(policy: Policy) -> Self {
+        Self {
+            dependency: policy.dependency.into(),
+            intent: policy.intent,
+            percentile: policy.percentile.get(),
+            budget: policy.budget.get(),
+            holdout: policy.holdout.get(),
+            error_limit: policy.error_limit.get(),
+            threshold_min_ms: policy.threshold_min.map(as_millis),
+            threshold_max_ms: policy.threshold_max.map(as_millis),
+            probation: policy.probation,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft() -> PolicyDraft {
+        Policy::observing(DependencyName::new("catalog").unwrap()).into()
+    }
+
+    #[test]
+    fn c06_a_percentile_of_95_is_refused_with_the_accepted_range() {
+        let errors = Policy::try_from(PolicyDraft { percentile: 95.0, ..draft() }).unwrap_err();
+        assert_eq!(errors.0.len(), 1);
+        assert_eq!(errors.0[0].field, "percentile");
+        assert_eq!(
+            errors.0[0].message,
+            "95 is out of range: expected a number from 0.92 to 0.999"
+        );
+    }
+
+    #[test]
+    fn b60_every_blank_or_impossible_field_is_named_at_once() {
+        let bad = PolicyDraft {
+            dependency: " ".into(),
+            percentile: f64::NAN,
+            budget: 0.0,
+            holdout: -1.0,
+            error_limit: f64::INFINITY,
+            threshold_min_ms: Some(0.0),
+            threshold_max_ms: Some(f64::NAN),
+            ..draft()
+        };
+        let fields: Vec<_> =
+            Policy::try_from(bad).unwrap_err().0.into_iter().map(|e| e.field).collect();
+        assert_eq!(
+            fields,
+            [
+                "dependency",
+                "percentile",
+                "budget",
+                "holdout",
+                "error_limit",
+                "threshold_min_ms",
+                "threshold_max_ms"
+            ]
+        );
+    }
+
+    #[test]
+    fn b14_nothing_is_hedged_by_default() {
+        assert_eq!(draft().intent, Intent::Observe);
+    }
+
+    #[test]
+    fn a_policy_survives_the_way_out_and_in_again() {
+        let policy = Policy::try_from(PolicyDraft {
+            threshold_min_ms: Some(2.5),
+            threshold_max_ms: Some(250.0),
+            ..draft()
+        })
+        .unwrap();
+        assert_eq!(Policy::try_from(PolicyDraft::from(policy.clone())), Ok(policy));
+    }
+}

@@ -1,0 +1,40 @@
+//! What the link needs of the agent. The link is the only module that does network; this is the
+//! only way it reaches anything else.
+//!
+//! Time is tokio's `Instant`, so that tests under a paused clock see one time everywhere.
+
+use std::time::Duration;
+
+use hedgerow_protocol::directive::{Directive, Stamp};
+use hedgerow_protocol::ids::{RouteKey, Sequence};
+use hedgerow_protocol::report::Report;
+use hedgerow_protocol::session::{Hello, Welcome};
+use tokio::time::Instant;
+
+/// The agent as the link sees it. No method blocks, does IO or waits for a call in flight.
+pub(crate) trait Host: Send + Sync + 'static {
+    /// What we are and hold, in full, at every connect.
+    fn hello(&self) -> Hello;
+
+    /// What came since the last acknowledged report. Asked again with the same sequence before
+    /// [`acknowledged`](Self::acknowledged), it gives the same report again.
+    fn collect(&self, sequence: Sequence, covers: Duration, now: Instant) -> Report;
+
+    /// The report was dealt with, counted or refused: it is never sent again.
+    fn acknowledged(&self, sequence: Sequence);
+
+    /// Takes a directive, or says why not; what was held before then stays.
+    fn apply(&self, directive: Directive, now: Instant) -> Result<(), String>;
+
+    /// Any word from the controller renews the leases.
+    fn heard(&self, now: Instant);
+
+    /// The controller takes us on.
+    fn welcomed(&self, welcome: &Welcome, now: Instant);
+
+    /// What is held, for the hash in reports and heartbeats.
+    fn held(&self) -> Vec<(RouteKey, Stamp)>;
+
+    /// Each second, connected or not: leases, local threshold, local switch-off.
+    fn tick(&self, now: Instant);
+}

@@ -1,0 +1,228 @@
+//! What the controller wants done. Nothing here does it.
+
+use hedgerow_protocol::directive::{DirectiveSet, Mode};
+use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey, Sequence};
+use hedgerow_protocol::policy::Policy;
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Actor, ConnectionId, KillScope, RequestId, WriteId};
+use crate::moment::Moment;
+use crate::view::{AlertRule, Evidence, Point};
+
+/// Everything the controller can want.
+#[derive(Debug, Clone)]
+pub enum Effect {
+    /// Write all of it in one transaction, then answer [`crate::event::Event::Persisted`]. What
+    /// depends on it (a push, a reply) comes out only after that answer.
+    Persist {
+        /// To answer with.
+        write: WriteId,
+        /// What.
+        records: Vec<Record>,
+    },
+    /// Send a snapshot to an agent; an unsent older one is replaced, never queued behind.
+    Push {
+        /// To whom.
+        connection: ConnectionId,
+        /// What.
+        set: DirectiveSet,
+    },
+    /// Tell an agent that a report was counted, or why not.
+    Acknowledge {
+        /// To whom.
+        connection: ConnectionId,
+        /// Which report.
+        sequence: Sequence,
+        /// Why it was refused; it is not to be sent again.
+        refused: Option<String>,
+    },
+    /// Answer an operator.
+    Reply {
+        /// Whom.
+        request: RequestId,
+        /// With what.
+        result: Result<Done, OrderError>,
+    },
+}
+
+/// An order that is carried out and durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Done {
+    /// The policy is in force with this revision; `changed` is false where it was so already, and
+    /// then nothing was written and nothing is pushed (C20).
+    Policy {
+        /// The revision in force.
+        revision: Revision,
+        /// Whether this order made it.
+        changed: bool,
+    },
+    /// The kill switch stands as wanted.
+    Kill {
+        /// Whether this order changed it.
+        changed: bool,
+    },
+    /// The route is free to decide again, or has a new base.
+    Route,
+}
+
+/// Why an order was not carried out. Nothing changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OrderError {
+    /// Somebody saved meanwhile.
+    #[error(
+        "the policy was changed meanwhile: you edited revision {expected}, revision {current} is in force; look at it and save again"
+    )]
+    Stale {
+        /// What the order was made from.
+        expected: Revision,
+        /// What is in force.
+        current: Revision,
+    },
+    /// Nothing is known of it.
+    #[error("no route {0} is known; it appears when an agent reports it")]
+    UnknownRoute(RouteKey),
+    /// A change that can do harm needs a reason.
+    #[error("a reason is needed: say in a few words why")]
+    NoReason,
+    /// The store did not take it.
+    #[error("not saved, nothing changed: {0}")]
+    NotPersisted(String),
+}
+
+/// One row, or one change of one, in the store.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// A new revision of a policy. Older ones stay.
+    Policy {
+        /// Its number.
+        revision: Revision,
+        /// What.
+        policy: Box<Policy>,
+        /// Who.
+        actor: Actor,
+        /// Why.
+        reason: String,
+        /// When.
+        at: Moment,
+    },
+    /// A kill switch's place.
+    Kill(KillState),
+    /// A route's mode, kept over a restart.
+    Mode(ModeState),
+    /// An automatic change, with what led to it.
+    Transition(Transition),
+    /// A line of the record. Append only.
+    Audit(AuditRow),
+    /// An alert's episode, begun or ended; the notice for each receiver is written with it.
+    Alert(AlertState),
+    /// A point of a route's course, for the history.
+    History {
+        /// The route.
+        route: RouteKey,
+        /// Its figures.
+        point: Point,
+    },
+    /// The epoch in force.
+    Epoch(Epoch),
+}
+
+/// A kill switch's place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KillState {
+    /// For what.
+    pub scope: KillScope,
+    /// Whether hedging is off by it.
+    pub engaged: bool,
+    /// Who.
+    pub actor: Actor,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub at: Moment,
+}
+
+/// A route's mode, as it must outlive the controller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModeState {
+    /// The route.
+    pub route: RouteKey,
+    /// What may be hedged.
+    pub mode: Mode,
+    /// Since when.
+    pub since: Moment,
+    /// Its number.
+    pub sequence: ModeSequence,
+}
+
+/// An automatic change of mode.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Transition {
+    /// The route.
+    pub route: RouteKey,
+    /// When.
+    pub at: Moment,
+    /// Before.
+    pub from: Mode,
+    /// After.
+    pub to: Mode,
+    /// The figures that led to it.
+    pub evidence: Vec<Evidence>,
+    /// The same in one line of words.
+    pub words: String,
+}
+
+/// A line of the record: who did what, when, from where, why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditRow {
+    /// When.
+    pub at: Moment,
+    /// Who.
+    pub actor: Actor,
+    /// What, as `policy.set`, `kill.on`, `mode.off`, ...
+    pub action: String,
+    /// On what: a dependency, a route, `everything`.
+    pub target: String,
+    /// Before, as text or JSON.
+    pub before: String,
+    /// After.
+    pub after: String,
+    /// Why: a person's words, or the evidence.
+    pub reason: String,
+}
+
+/// An alert's episode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AlertState {
+    /// Its identity: one for each episode, made of rule, subject and beginning.
+    pub id: String,
+    /// Which rule.
+    pub rule: AlertRule,
+    /// What it is about.
+    pub route: RouteKey,
+    /// The replica, where the rule names one.
+    pub replica: Option<String>,
+    /// In words: value, limit, what to do.
+    pub summary: String,
+    /// When it began to fire.
+    pub since: Moment,
+    /// When it ended.
+    pub resolved: Option<Moment>,
+}
+
+/// What the store holds when a controller starts.
+#[derive(Debug, Clone, Default)]
+pub struct Restored {
+    /// The last epoch used; the controller begins the next.
+    pub epoch: Epoch,
+    /// The newest revision of each policy, and when it came into force.
+    pub policies: Vec<(Revision, Policy, Moment)>,
+    /// Kill switches, also released ones.
+    pub kills: Vec<KillState>,
+    /// Modes of the routes.
+    pub modes: Vec<ModeState>,
+    /// Alerts that were firing.
+    pub alerts: Vec<AlertState>,
+}
+
+/// A policy's key in maps of those in force.
+pub type PolicyKey = DependencyName;

@@ -1,0 +1,459 @@
+//! What people and programs may know of the fleet: published whole after each tick, read without a
+//! lock. Every figure that cannot be known is `None`, never 0.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hedgerow_protocol::directive::{Mode, Stamp};
+use hedgerow_protocol::ids::{
+    DependencyName, Epoch, InstanceId, ReplicaName, Revision, RouteKey, ServiceName, ZoneName,
+};
+use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::report::{LinkState, Totals};
+use serde::{Deserialize, Serialize};
+
+use crate::effect::{AlertState, KillState, Transition};
+use crate::event::ConnectionId;
+use crate::moment::Moment;
+
+/// The fleet at one moment.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct FleetSnapshot {
+    /// When it was taken.
+    pub at: Moment,
+    /// When this controller started.
+    pub started: Moment,
+    /// The store's life.
+    pub epoch: Epoch,
+    /// Counts decisions.
+    pub tick: u64,
+    /// Every route known, by name.
+    pub routes: BTreeMap<RouteKey, Arc<RouteView>>,
+    /// Policies in force, also of dependencies that no agent has reported yet.
+    pub policies: BTreeMap<DependencyName, PolicyView>,
+    /// Kill switches that are engaged.
+    pub kills: Vec<KillView>,
+    /// Agents attached, or lost in the last minutes.
+    pub agents: Vec<AgentView>,
+    /// Firing and pending alerts, and those resolved in the last hour.
+    pub alerts: Vec<AlertView>,
+    /// The controller itself.
+    pub controller: ControllerView,
+}
+
+/// A policy in force.
+#[derive(Debug, Clone, Serialize)]
+pub struct PolicyView {
+    /// Its number.
+    pub revision: Revision,
+    /// What.
+    pub policy: Policy,
+    /// Since when.
+    pub since: Moment,
+}
+
+/// An engaged kill switch and how far it has got.
+#[derive(Debug, Clone, Serialize)]
+pub struct KillView {
+    /// What, who, why, since when.
+    pub state: KillState,
+    /// How many agents have it in force.
+    pub acked: Acked,
+}
+
+/// n of m agents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Acked {
+    /// Agents that hold what is wanted.
+    pub n: u64,
+    /// Agents it is for.
+    pub m: u64,
+}
+
+/// A route: what it does, what is done about it, and why.
+#[derive(Debug, Clone, Serialize)]
+pub struct RouteView {
+    /// Which.
+    pub route: RouteKey,
+    /// The directive's order: what agents should hold.
+    pub stamp: Stamp,
+    /// What may be hedged.
+    pub mode: Mode,
+    /// Since when.
+    pub since: Moment,
+    /// Why, in one line: `off: error rate 6.1 % > 5 %`, `observing: no policy yet`, `on: hedging
+    /// calls slower than 21 ms`, `no effect: one replica`.
+    pub words: String,
+    /// The figures behind it at the moment of the decision: value, limit, window.
+    pub evidence: Vec<Evidence>,
+    /// When it may change again by itself, where it is off.
+    pub tries_again: Option<Moment>,
+    /// The present figures; None: no traffic in the window, see [`RouteView::no_data`].
+    pub figures: Option<Figures>,
+    /// Why there are no figures.
+    pub no_data: Option<NoData>,
+    /// Agents that hold [`RouteView::stamp`] of those that report this route.
+    pub acked: Acked,
+    /// Agents that refused the newest directive, with their reason.
+    pub refusals: Vec<(InstanceId, String)>,
+    /// Its replicas, the named ones first.
+    pub replicas: Vec<ReplicaView>,
+    /// The last 10 minutes, a point each 2 s, oldest first.
+    pub course: Arc<Vec<Point>>,
+    /// What happened in that time, oldest first.
+    pub marks: Vec<Mark>,
+    /// Counted by the fleet since this controller started.
+    pub totals: Totals,
+    /// Seconds in which the fleet sent more hedges than the budget of ALGORITHMS 2 allows.
+    pub seconds_over_budget: u64,
+    /// Automatic changes since this controller started, newest last, at most 50.
+    pub transitions: Vec<Transition>,
+}
+
+/// A figure that led to a decision: value and limit side by side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What was measured, as `error rate`, `hedges answered / expected`, `median / base`.
+    pub what: String,
+    /// The value.
+    pub value: f64,
+    /// Above or below what it acts.
+    pub limit: f64,
+    /// `%`, `ms`, `x`, or nothing.
+    pub unit: String,
+    /// Over what time.
+    pub window: Duration,
+}
+
+/// Why there is no figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoData {
+    /// The controller has just started and has not heard enough.
+    JustStarted,
+    /// No agent is attached that reports it.
+    NoAgents,
+    /// Agents that report it have gone silent.
+    AgentsStale,
+    /// Agents report, but no calls are made.
+    NoTraffic,
+    /// Calls are made, but too few for a verdict.
+    TooFew,
+}
+
+impl NoData {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::JustStarted => "the controller has just started",
+            Self::NoAgents => "no agents report it",
+            Self::AgentsStale => "its agents have gone silent",
+            Self::NoTraffic => "no traffic",
+            Self::TooFew => "not enough traffic",
+        }
+    }
+}
+
+/// Present figures of a route over the shortest window that holds enough calls (2 to 60 s).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Figures {
+    /// The window.
+    pub window: Duration,
+    /// Eligible calls started in it.
+    pub calls: u64,
+    /// Eligible calls a second.
+    pub calls_per_s: f64,
+    /// Share of ended calls that did not fail.
+    pub success: Option<f64>,
+    /// Primaries' own latency, of all calls, from the survival curve.
+    pub p50: Option<Duration>,
+    /// See `p50`.
+    pub p95: Option<Duration>,
+    /// See `p50`.
+    pub p99: Option<Duration>,
+    /// What callers of treated calls waited.
+    pub treated_p99: Option<Duration>,
+    /// What callers of held-out calls waited.
+    pub holdout_p99: Option<Duration>,
+    /// How many held-out calls that rests on, over the last minute.
+    pub holdout_calls: u64,
+    /// Hedges sent / eligible calls started.
+    pub hedge_rate: Option<f64>,
+    /// Calls that crossed on replicas not named, times q / eligible calls started.
+    pub demand: Option<f64>,
+    /// Hedges that answered first / hedges sent.
+    pub win_rate: Option<f64>,
+    /// What independent replicas would give.
+    pub win_rate_expected: Option<f64>,
+    /// Primary errors / primaries finished.
+    pub error_rate: Option<f64>,
+    /// Crossed calls refused by the budget / crossed calls.
+    pub refused_by_budget: Option<f64>,
+    /// When a call may be hedged.
+    pub threshold: Option<Duration>,
+    /// Share of crossed calls hedged.
+    pub probability: f64,
+    /// The budget in force.
+    pub budget: f64,
+    /// The rate aimed at.
+    pub target: f64,
+    /// Hedges answered / expected from the primaries' curve; 1 is independent, 0 all shared.
+    pub hedges_answered_ratio: Option<f64>,
+    /// The log-rank test's Z for it.
+    pub log_rank_z: Option<f64>,
+    /// The shared share of slowness, 0 to 1.
+    pub phi: Option<f64>,
+    /// The healthy majority's p50 / its base.
+    pub median_ratio: Option<f64>,
+}
+
+/// One point of a route's course.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// When.
+    pub at: Moment,
+    /// Eligible calls a second.
+    pub calls_per_s: f64,
+    /// Milliseconds.
+    pub p50_ms: Option<f64>,
+    /// Milliseconds.
+    pub p95_ms: Option<f64>,
+    /// Milliseconds.
+    pub p99_ms: Option<f64>,
+    /// What callers of treated calls waited, milliseconds.
+    pub treated_p99_ms: Option<f64>,
+    /// What callers of held-out calls waited, milliseconds.
+    pub holdout_p99_ms: Option<f64>,
+    /// Milliseconds.
+    pub threshold_ms: Option<f64>,
+    /// Hedges sent / eligible calls started.
+    pub hedge_rate: Option<f64>,
+    /// See [`Figures::demand`].
+    pub demand: Option<f64>,
+    /// Hedges that answered first / hedges sent.
+    pub win_rate: Option<f64>,
+    /// Primary errors / primaries finished.
+    pub error_rate: Option<f64>,
+    /// Whether hedging was allowed (on or probing).
+    pub hedging: bool,
+}
+
+/// Something to mark on a chart.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Mark {
+    /// When.
+    pub at: Moment,
+    /// What kind.
+    pub kind: MarkKind,
+    /// In words.
+    pub words: String,
+}
+
+/// Kinds of marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkKind {
+    /// A person changed the policy or a kill switch.
+    Policy,
+    /// The controller changed the mode.
+    Mode,
+    /// An alert began or ended.
+    Alert,
+}
+
+/// A replica as the fleet sees it, over the last minute at most.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReplicaView {
+    /// Which.
+    pub replica: ReplicaName,
+    /// Its failure domain.
+    pub zone: Option<ZoneName>,
+    /// What it is named for.
+    pub named: Option<Named>,
+    /// Whether agents are told to keep primaries away from it.
+    pub probation: bool,
+    /// Primaries a second.
+    pub calls_per_s: f64,
+    /// Share of its primaries that crossed the threshold.
+    pub crossed: Option<f64>,
+    /// Share of its primaries that failed.
+    pub error_rate: Option<f64>,
+    /// Its primaries' own latency.
+    pub p50: Option<Duration>,
+    /// See `p50`.
+    pub p95: Option<Duration>,
+    /// Hedges sent to it that answered first / hedges sent to it.
+    pub win_rate: Option<f64>,
+}
+
+/// What is wrong with a replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Named {
+    /// It is what is slow.
+    Slow,
+    /// It is what fails.
+    Failing,
+}
+
+/// An agent.
+#[derive(Debug, Clone, Serialize)]
+pub struct AgentView {
+    /// Its stream.
+    pub connection: ConnectionId,
+    /// Whose.
+    pub service: ServiceName,
+    /// Which.
+    pub instance: InstanceId,
+    /// Where.
+    pub zone: Option<ZoneName>,
+    /// Its version.
+    pub version: String,
+    /// Where it connects from.
+    pub peer: String,
+    /// How it stands.
+    pub state: AgentState,
+    /// Since when it is connected.
+    pub connected: Moment,
+    /// Its last word.
+    pub heard: Moment,
+    /// Its last report.
+    pub reported: Option<Moment>,
+    /// Its wall clock less the controller's, milliseconds; shown, never used.
+    pub skew_ms: Option<i64>,
+    /// Reports refused, with the last reason.
+    pub refused_reports: u64,
+    /// See `refused_reports`.
+    pub last_refusal: Option<String>,
+    /// Reports received twice and counted once.
+    pub duplicate_reports: u64,
+    /// For each route: what it does.
+    pub routes: Vec<AgentRouteView>,
+}
+
+/// How an agent stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// Attached and speaking.
+    Live,
+    /// Attached, silent for two heartbeats.
+    Stale,
+    /// Ended without a goodbye.
+    Lost,
+    /// Said goodbye.
+    Left,
+}
+
+/// What an agent does on a route, and what it should do.
+#[derive(Debug, Clone, Serialize)]
+pub struct AgentRouteView {
+    /// The route.
+    pub route: RouteKey,
+    /// What it holds.
+    pub held: Stamp,
+    /// What it should hold.
+    pub wanted: Stamp,
+    /// Applied, pending or refused.
+    pub sync: Sync,
+    /// What it does.
+    pub mode: Mode,
+    /// Whether it switched off by its own rule.
+    pub own_off: bool,
+    /// The threshold it uses.
+    pub threshold: Option<Duration>,
+    /// The budget it uses.
+    pub budget: f64,
+    /// Tokens left, in hedges.
+    pub tokens: f64,
+    /// How it last said it stood towards the controller.
+    pub link: LinkState,
+    /// Replicas it can pick from.
+    pub replicas: u32,
+}
+
+/// Whether an agent holds what is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "sync", content = "reason")]
+pub enum Sync {
+    /// It does.
+    Applied,
+    /// Sent, not yet confirmed.
+    Pending,
+    /// It refused, with this reason; not sent again until it changes.
+    Refused(String),
+}
+
+/// Alert rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum AlertRule {
+    /// More than 10 % of eligible calls hedged, or wanting to be, for 10 s.
+    HedgeRateHigh,
+    /// Slow together.
+    SharedSlowdown,
+    /// The controller switched a route off. Inhibited by [`AlertRule::SharedSlowdown`].
+    HedgingDisabled,
+    /// A replica is what is slow.
+    ReplicaSlow,
+    /// A replica is what fails.
+    ReplicaFailing,
+}
+
+impl AlertRule {
+    /// Its name everywhere.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::HedgeRateHigh => "HedgeRateHigh",
+            Self::SharedSlowdown => "SharedSlowdown",
+            Self::HedgingDisabled => "HedgingDisabled",
+            Self::ReplicaSlow => "ReplicaSlow",
+            Self::ReplicaFailing => "ReplicaFailing",
+        }
+    }
+}
+
+/// An alert as people see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AlertView {
+    /// The episode.
+    #[serde(flatten)]
+    pub state: AlertState,
+    /// Where it stands.
+    pub phase: AlertPhase,
+}
+
+/// Where an alert stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlertPhase {
+    /// Notices are out.
+    Firing,
+    /// The condition holds, not yet for long enough.
+    Pending,
+    /// Over.
+    Resolved,
+}
+
+/// The controller itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ControllerView {
+    /// Reports counted since it started.
+    pub reports: u64,
+    /// Reports refused.
+    pub reports_refused: u64,
+    /// Reports received twice.
+    pub reports_duplicate: u64,
+    /// Messages that could not be decoded.
+    pub undecodable: u64,
+    /// Reports a second, over the last 10 s.
+    pub reports_per_s: f64,
+    /// How long the last tick took to decide; set by who runs the core.
+    pub tick_took: Duration,
+    /// Writes not yet durable.
+    pub writes_pending: u64,
+    /// The last write that failed, if none has succeeded since.
+    pub write_problem: Option<String>,
+    /// Routes counted under `__other__`.
+    pub routes_beyond_cap: u64,
+}
