@@ -8,7 +8,7 @@ pub const BUDGET_MAX: f64 = 0.25;
 /// Shortest threshold: below it a timer's own resolution decides who is hedged.
 pub const THRESHOLD_MIN: Duration = Duration::from_micros(100);
 /// Longest threshold: the histograms end there.
-pub const THRESHOLD_MAX: Duration = Duration::from_secs(3600);
+pub const THRESHOLD_MAX: Duration = Duration::from_hours(1);
 /// Most copies of one call.
 pub const ATTEMPTS_MAX: u32 = 3;
 /// Routes one agent reports; further ones are counted under `__other__`.
@@ -27,7 +27,7 @@ pub const LEASE_DEFAULT: Duration = Duration::from_secs(30);
 /// Shortest and longest lease an agent accepts.
 pub const LEASE_MIN: Duration = Duration::from_secs(1);
 /// See [`LEASE_MIN`].
-pub const LEASE_MAX: Duration = Duration::from_secs(3600);
+pub const LEASE_MAX: Duration = Duration::from_hours(1);
 /// How often each side speaks at least.
 pub const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(10);
 /// How often an agent reports.

@@ -19,6 +19,15 @@ use crate::units::{Budget, Threshold};
 pub const TEXT_LEN_MAX: usize = 512;
 /// Most capabilities an agent may claim: a list of features, not of data.
 pub const CAPABILITIES_MAX: usize = 32;
+/// Shortest interval a controller may ask for: below it an agent would do little else.
+pub const INTERVAL_MIN: Duration = Duration::from_millis(10);
+/// Longest interval between reports: the controller's windows end there.
+pub const REPORT_INTERVAL_MAX: Duration = Duration::from_secs(60);
+/// Longest interval between heartbeats: three must fit into the 30 s in which a dead stream is to
+/// be noticed (P9).
+pub const HEARTBEAT_MAX: Duration = Duration::from_secs(10);
+/// Longest time an agent lets itself be sent away: a mistake must not cost the fleet a day.
+pub const COME_BACK_MAX: Duration = Duration::from_secs(3600);
 
 /// A line for people: a version, a reason. At most 512 bytes, printable ASCII. Cheap to clone.
 ///

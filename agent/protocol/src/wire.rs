@@ -1,1 +1,1 @@
-//! Being written.
+//! Being generated.

@@ -28,9 +28,11 @@ pub struct FleetSnapshot {
     pub epoch: Epoch,
     /// Counts decisions.
     pub tick: u64,
-    /// Every route known, by name.
+    /// Every route known, by name; a list where it is serialised, since each carries its name.
+    #[serde(serialize_with = "values")]
     pub routes: BTreeMap<RouteKey, Arc<RouteView>>,
     /// Policies in force, also of dependencies that no agent has reported yet.
+    #[serde(serialize_with = "values")]
     pub policies: BTreeMap<DependencyName, PolicyView>,
     /// Kill switches that are engaged.
     pub kills: Vec<KillView>,
@@ -40,6 +42,13 @@ pub struct FleetSnapshot {
     pub alerts: Vec<AlertView>,
     /// The controller itself.
     pub controller: ControllerView,
+}
+
+fn values<K, V: Serialize, S: serde::Serializer>(
+    map: &BTreeMap<K, V>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(map.values())
 }
 
 /// A policy in force.

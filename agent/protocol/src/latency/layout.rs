@@ -33,7 +33,7 @@ pub const SCALE: u32 = 5;
 pub const LATENCY_MIN: Duration = Duration::from_micros(1);
 
 /// Longest latency told from longer ones: longer ones are counted as this.
-pub const LATENCY_MAX: Duration = Duration::from_secs(3600);
+pub const LATENCY_MAX: Duration = Duration::from_hours(1);
 
 const LAST: usize = BUCKETS - 1;
 const MIN_NS: u64 = 1_000;
@@ -177,7 +177,11 @@ pub const fn upper_edge_us(bucket: usize) -> f64 {
 /// What every latency in a bucket is longer than, in microseconds: the upper edge of the bucket
 /// before, and 0 for bucket 0.
 pub const fn lower_edge_us(bucket: usize) -> f64 {
-    if bucket == 0 { 0.0 } else { upper_edge_us(bucket - 1) }
+    if bucket == 0 {
+        0.0
+    } else {
+        upper_edge_us(bucket - 1)
+    }
 }
 
 /// The point at `share` (0 to 1) of the way through a bucket.
@@ -212,7 +216,11 @@ pub struct ForeignLayout(pub u32);
 /// assert!(accept_layout(0).is_err());
 /// ```
 pub const fn accept_layout(id: u32) -> Result<(), ForeignLayout> {
-    if id == LAYOUT_ID { Ok(()) } else { Err(ForeignLayout(id)) }
+    if id == LAYOUT_ID {
+        Ok(())
+    } else {
+        Err(ForeignLayout(id))
+    }
 }
 
 const _: () = {
@@ -248,7 +256,10 @@ mod tests {
         }
         assert_eq!(upper_edge_us(LAST), MAX_US);
         assert!(upper_edge_us(LAST - 1) < MAX_US);
-        assert!(2_f64.powf(LAST as f64 / 32.0) > MAX_US, "one bucket too few");
+        assert!(
+            2_f64.powf(LAST as f64 / 32.0) > MAX_US,
+            "one bucket too few"
+        );
     }
 
     #[test]

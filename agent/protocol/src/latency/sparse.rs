@@ -57,7 +57,9 @@ pub enum SparseError {
     #[error("the bytes end at {0}, in the middle of a bucket: expected the rest of it")]
     Truncated(usize),
     /// A varint with trailing zeros or of more than 64 bits.
-    #[error("the varint that ends at byte {0} is not in its shortest form: expected that, within 64 bits")]
+    #[error(
+        "the varint that ends at byte {0} is not in its shortest form: expected that, within 64 bits"
+    )]
     Varint(usize),
 }
 
@@ -98,7 +100,10 @@ impl SparseHistogram {
     /// Checks parallel arrays, as protobuf carries them.
     pub fn try_from_arrays(buckets: &[u32], counts: &[u64]) -> Result<Self, SparseError> {
         if buckets.len() != counts.len() {
-            return Err(SparseError::Lengths { buckets: buckets.len(), counts: counts.len() });
+            return Err(SparseError::Lengths {
+                buckets: buckets.len(),
+                counts: counts.len(),
+            });
         }
         let mut checked = Self::default();
         for (&bucket, &count) in buckets.iter().zip(counts) {
@@ -148,7 +153,10 @@ impl SparseHistogram {
 
     /// Pairs that the caller knows to be valid, with their sum.
     pub(super) fn from_valid(pairs: Vec<(u16, u64)>, count: u64) -> Self {
-        debug_assert_eq!(Self::try_from_pairs(pairs.iter().copied()).map(|it| it.count), Ok(count));
+        debug_assert_eq!(
+            Self::try_from_pairs(pairs.iter().copied()).map(|it| it.count),
+            Ok(count)
+        );
         Self { pairs, count }
     }
 
@@ -201,7 +209,8 @@ impl Counts for SparseHistogram {
     }
 
     fn pairs(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.iter().map(|(bucket, count)| (usize::from(bucket), count))
+        self.iter()
+            .map(|(bucket, count)| (usize::from(bucket), count))
     }
 }
 
@@ -245,8 +254,20 @@ mod tests {
     fn b41_what_is_not_a_histogram_is_refused_and_says_what_was_expected() {
         let last = BUCKETS as u16 - 1;
         let cases: [(&[(u16, u64)], SparseError); 7] = [
-            (&[(2, 1), (1, 1)], SparseError::Order { previous: 2, bucket: 1 }),
-            (&[(2, 1), (2, 1)], SparseError::Order { previous: 2, bucket: 2 }),
+            (
+                &[(2, 1), (1, 1)],
+                SparseError::Order {
+                    previous: 2,
+                    bucket: 1,
+                },
+            ),
+            (
+                &[(2, 1), (2, 1)],
+                SparseError::Order {
+                    previous: 2,
+                    bucket: 2,
+                },
+            ),
             (&[(last + 1, 1)], SparseError::NoSuchBucket(1017)),
             (&[(0, 1), (u16::MAX, 1)], SparseError::NoSuchBucket(65_535)),
             (&[(4, 0)], SparseError::ZeroCount(4)),
@@ -269,7 +290,10 @@ mod tests {
         }
         assert_eq!(
             SparseHistogram::try_from_arrays(&[1, 2], &[1]),
-            Err(SparseError::Lengths { buckets: 2, counts: 1 })
+            Err(SparseError::Lengths {
+                buckets: 2,
+                counts: 1
+            })
         );
         assert_eq!(
             SparseHistogram::try_from_arrays(&[u32::MAX], &[1]),
@@ -303,15 +327,24 @@ mod tests {
                 SparseError::NoSuchBucket(u64::MAX >> 1),
             ),
             (
-                &[0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+                &[
+                    0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01,
+                ],
                 SparseError::TooMany(0),
             ),
         ];
         for (bytes, expected) in cases {
-            assert_eq!(SparseHistogram::from_bytes(bytes), Err(expected), "{bytes:x?}");
+            assert_eq!(
+                SparseHistogram::from_bytes(bytes),
+                Err(expected),
+                "{bytes:x?}"
+            );
         }
         let long = vec![0; PACKED_BYTES_MAX + 1];
-        assert_eq!(SparseHistogram::from_bytes(&long), Err(SparseError::TooLong(long.len())));
+        assert_eq!(
+            SparseHistogram::from_bytes(&long),
+            Err(SparseError::TooLong(long.len()))
+        );
     }
 
     #[test]

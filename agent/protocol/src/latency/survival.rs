@@ -82,16 +82,28 @@ impl SurvivalCurve {
     pub fn estimate(done: &impl Weights, cens: &impl Weights) -> Self {
         let at_risk = at_risk(done, cens);
         // Nobody at risk: no value from here on.
-        let known = at_risk.iter().rposition(|&at_risk| at_risk > 0.0).map_or(0, |last| last + 1);
+        let known = at_risk
+            .iter()
+            .rposition(|&at_risk| at_risk > 0.0)
+            .map_or(0, |last| last + 1);
         let mut survival = 1.0;
-        let points = at_risk[..known].iter().enumerate().map(|(bucket, &at_risk)| {
-            // Positive: at risk are at least the bucket's own, and somebody is.
-            let exposed = at_risk - cens.weight(bucket) / 2.0;
-            let hazard = (done.weight(bucket) / exposed).min(1.0);
-            survival *= 1.0 - hazard;
-            Point { at_risk, hazard, survival }
-        });
-        Self { points: points.collect() }
+        let points = at_risk[..known]
+            .iter()
+            .enumerate()
+            .map(|(bucket, &at_risk)| {
+                // Positive: at risk are at least the bucket's own, and somebody is.
+                let exposed = at_risk - cens.weight(bucket) / 2.0;
+                let hazard = (done.weight(bucket) / exposed).min(1.0);
+                survival *= 1.0 - hazard;
+                Point {
+                    at_risk,
+                    hazard,
+                    survival,
+                }
+            });
+        Self {
+            points: points.collect(),
+        }
     }
 
     /// The share of attempts (0 to 1) that take longer than a latency, interpolated inside its
@@ -100,7 +112,11 @@ impl SurvivalCurve {
     pub fn survival_at(&self, latency: Duration) -> Option<f64> {
         let bucket = bucket_of(latency);
         let Some(point) = self.points.get(bucket) else {
-            return self.points.last().map(|last| last.survival).filter(|&last| last == 0.0);
+            return self
+                .points
+                .last()
+                .map(|last| last.survival)
+                .filter(|&last| last == 0.0);
         };
         let before = self.survival_before(bucket);
         Some(before - share_of(bucket, latency) * (before - point.survival))
@@ -144,7 +160,10 @@ impl SurvivalCurve {
 
     /// The longest latency the curve is known at; `None` where nothing is.
     pub fn known_until(&self) -> Option<Duration> {
-        self.points.len().checked_sub(1).map(|last| point_in(last, 1.0))
+        self.points
+            .len()
+            .checked_sub(1)
+            .map(|last| point_in(last, 1.0))
     }
 
     /// Along the curve, bucket by bucket from 0, also those in which nothing happens.
@@ -164,7 +183,9 @@ impl SurvivalCurve {
     }
 
     fn survival_before(&self, bucket: usize) -> f64 {
-        bucket.checked_sub(1).map_or(1.0, |previous| self.points[previous].survival)
+        bucket
+            .checked_sub(1)
+            .map_or(1.0, |previous| self.points[previous].survival)
     }
 }
 

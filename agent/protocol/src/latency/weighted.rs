@@ -49,7 +49,9 @@ impl Default for WeightedHistogram {
 impl WeightedHistogram {
     /// Nothing in any bucket.
     pub fn new() -> Self {
-        Self { weights: Box::new([0.0; BUCKETS]) }
+        Self {
+            weights: Box::new([0.0; BUCKETS]),
+        }
     }
 
     /// Adds counts, each of them as `weight`. A weight that is not finite and above zero adds
@@ -113,11 +115,7 @@ pub(super) fn quantile_of(
 }
 
 /// The share of the weights above a latency, interpolated inside its bucket.
-pub(super) fn share_above_of(
-    weights: &impl Weights,
-    total: f64,
-    latency: Duration,
-) -> Option<f64> {
+pub(super) fn share_above_of(weights: &impl Weights, total: f64, latency: Duration) -> Option<f64> {
     if total <= 0.0 {
         return None;
     }

@@ -23,7 +23,8 @@ fn edge(bucket: usize) -> Duration {
 
 /// A pseudo-random number in [0, 1) for each index: the tests need no more than that.
 fn uniform(seed: u64, index: u64) -> f64 {
-    let mut x = (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ seed.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mut x =
+        (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ seed.wrapping_mul(0xd6e8_feb8_6659_fd93);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     ((x ^ (x >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
@@ -31,7 +32,11 @@ fn uniform(seed: u64, index: u64) -> f64 {
 
 /// Mostly exponential around 20 ms; a share of the calls stalls for ten times as long.
 fn stalling(seed: u64, index: u64, stalls: f64) -> Duration {
-    let scale = if uniform(seed ^ 0xa5, index) < stalls { 0.2 } else { 0.02 };
+    let scale = if uniform(seed ^ 0xa5, index) < stalls {
+        0.2
+    } else {
+        0.02
+    };
     Duration::from_secs_f64(-scale * (1.0 - uniform(seed, index)).ln())
 }
 
@@ -61,7 +66,10 @@ fn the_recurrence_of_the_algorithms_by_hand() {
 
     assert_eq!(curve.known_buckets(), 10);
     let steps: Vec<Step> = curve.steps().collect();
-    assert_eq!([steps[3].at_risk, steps[4].at_risk, steps[5].at_risk], [10.0, 6.0, 6.0]);
+    assert_eq!(
+        [steps[3].at_risk, steps[4].at_risk, steps[5].at_risk],
+        [10.0, 6.0, 6.0]
+    );
     assert_eq!(steps[9].at_risk, 3.0);
     assert!((steps[3].hazard - 2.0 / 9.0).abs() < 1e-12);
     assert!((steps[5].hazard - 0.5).abs() < 1e-12);
@@ -98,7 +106,7 @@ fn all_censored_has_survivors_and_no_quantile() {
 #[test]
 fn c04_extremes_neither_panic_nor_get_lost() {
     let done = of([Duration::ZERO, Duration::MAX]);
-    let curve = SurvivalCurve::estimate(&done, &of([Duration::from_secs(3600)]));
+    let curve = SurvivalCurve::estimate(&done, &of([Duration::from_hours(1)]));
     assert_eq!(curve.known_buckets(), BUCKETS);
     assert_eq!(curve.at_risk(0), 3.0);
     assert!(curve.survival_at(Duration::MAX).is_some());
@@ -126,7 +134,10 @@ fn dropping_the_cancelled_underestimates_and_the_curve_does_not() {
     };
     assert!(off(curve.quantile(0.95).unwrap(), 0.95).abs() < 0.01);
     assert!(off(curve.quantile(0.99).unwrap(), 0.99).abs() < 0.15);
-    assert!(off(done.quantile(0.99).unwrap(), 0.99) < -0.25, "the naive p99 is far too low");
+    assert!(
+        off(done.quantile(0.99).unwrap(), 0.99) < -0.25,
+        "the naive p99 is far too low"
+    );
     let crossed = curve.survival_at(d).unwrap();
     // Not to the last digit: hedges that win within d's own bucket censor in it.
     let off = crossed / truth.share_above(d).unwrap() - 1.0;
@@ -160,8 +171,11 @@ fn hedges(shared: f64) -> LogRank {
             done.record(primary);
             continue;
         }
-        let hedge =
-            if uniform(9, i) < shared { primary + ms(1) } else { stalling(4, i, 0.05) };
+        let hedge = if uniform(9, i) < shared {
+            primary + ms(1)
+        } else {
+            stalling(4, i, 0.05)
+        };
         if d + hedge < primary {
             hedge_done.record(hedge);
             cens.record(d + hedge);
@@ -170,7 +184,11 @@ fn hedges(shared: f64) -> LogRank {
             hedge_cens.record(primary.saturating_sub(d));
         }
     }
-    log_rank(&SurvivalCurve::estimate(&done, &cens), &hedge_done, &hedge_cens)
+    log_rank(
+        &SurvivalCurve::estimate(&done, &cens),
+        &hedge_done,
+        &hedge_cens,
+    )
 }
 
 #[test]
@@ -217,7 +235,8 @@ fn without_hedges_the_test_has_no_value() {
 }
 
 fn latencies() -> impl Strategy<Value = Vec<Duration>> {
-    let latency = (22_u32..54, any::<u64>()).prop_map(|(bits, ns)| Duration::from_nanos(ns >> bits));
+    let latency =
+        (22_u32..54, any::<u64>()).prop_map(|(bits, ns)| Duration::from_nanos(ns >> bits));
     prop::collection::vec(latency, 1..200)
 }
 
