@@ -22,12 +22,12 @@ pub const CAPABILITIES_MAX: usize = 32;
 /// Shortest interval a controller may ask for: below it an agent would do little else.
 pub const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Longest interval between reports: the controller's windows end there.
-pub const REPORT_INTERVAL_MAX: Duration = Duration::from_secs(60);
+pub const REPORT_INTERVAL_MAX: Duration = Duration::from_mins(1);
 /// Longest interval between heartbeats: three must fit into the 30 s in which a dead stream is to
 /// be noticed (P9).
 pub const HEARTBEAT_MAX: Duration = Duration::from_secs(10);
 /// Longest time an agent lets itself be sent away: a mistake must not cost the fleet a day.
-pub const COME_BACK_MAX: Duration = Duration::from_secs(3600);
+pub const COME_BACK_MAX: Duration = Duration::from_hours(1);
 
 /// A line for people: a version, a reason. At most 512 bytes, printable ASCII. Cheap to clone.
 ///
@@ -358,7 +358,12 @@ pub struct RefusedSet {
 
 impl From<RefusedSet> for Refused {
     fn from(set: RefusedSet) -> Self {
-        Self { nonce: set.nonce, route: None, stamp: None, reason: set.reason }
+        Self {
+            nonce: set.nonce,
+            route: None,
+            stamp: None,
+            reason: set.reason,
+        }
     }
 }
 
@@ -378,7 +383,9 @@ pub fn held_hash<'a>(held: impl IntoIterator<Item = (&'a RouteKey, Stamp)>) -> u
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     fn eat(hash: u64, bytes: &[u8]) -> u64 {
-        bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
+        bytes.iter().fold(hash, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
+        })
     }
 
     let mut held: Vec<_> = held.into_iter().collect();
@@ -413,8 +420,14 @@ mod tests {
         let catalog = RouteKey::new("catalog", "get").unwrap();
         let search = RouteKey::new("search", "query").unwrap();
         let expected = 0x955f_f983_d7be_a18c;
-        assert_eq!(held_hash([(&catalog, stamp(1, 2, 3)), (&search, stamp(1, 0, 1))]), expected);
-        assert_eq!(held_hash([(&search, stamp(1, 0, 1)), (&catalog, stamp(1, 2, 3))]), expected);
+        assert_eq!(
+            held_hash([(&catalog, stamp(1, 2, 3)), (&search, stamp(1, 0, 1))]),
+            expected
+        );
+        assert_eq!(
+            held_hash([(&search, stamp(1, 0, 1)), (&catalog, stamp(1, 2, 3))]),
+            expected
+        );
     }
 
     #[test]
@@ -437,10 +450,19 @@ mod tests {
     fn a_text_holds_nothing_that_could_be_mistaken() {
         assert_eq!(
             Text::new("a\u{202e}b"),
-            Err(TextError::Character { found: '\u{202e}', at: 1 })
+            Err(TextError::Character {
+                found: '\u{202e}',
+                at: 1
+            })
         );
-        assert_eq!(Text::new("a\nb"), Err(TextError::Character { found: '\n', at: 1 }));
-        assert_eq!(Text::new(&"x".repeat(513)), Err(TextError::TooLong { len: 513 }));
+        assert_eq!(
+            Text::new("a\nb"),
+            Err(TextError::Character { found: '\n', at: 1 })
+        );
+        assert_eq!(
+            Text::new(&"x".repeat(513)),
+            Err(TextError::TooLong { len: 513 })
+        );
         assert_eq!(Text::lossy("a\u{202e}\nb").as_str(), "a??b");
         let lossy = Text::lossy("\u{e4}".repeat(600));
         assert_eq!(Text::new(lossy.as_str()), Ok(lossy));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::field::{at_most, budget, each, message, required, text, threshold, zone};
 use super::field::{At as _, Within as _, as_us};
+use super::field::{at_most, budget, each, message, required, text, threshold, zone};
 use super::values::{mode_from_wire, mode_to_wire, stamp};
 use super::{WireError, proto};
 use crate::directive::Stamp;
@@ -21,7 +21,9 @@ pub fn agent_message(
     message: proto::AgentMessage,
 ) -> Result<Option<ReceivedAgentMessage>, WireError> {
     use proto::agent_message::Kind;
-    let Some(kind) = message.kind else { return Ok(None) };
+    let Some(kind) = message.kind else {
+        return Ok(None);
+    };
     Ok(Some(match kind {
         Kind::Hello(hello) => AgentMessage::Hello(hello.try_into().within("hello")?),
         Kind::Report(report) => AgentMessage::Report(SentReport::try_from(report)),
@@ -123,7 +125,10 @@ impl TryFrom<proto::Held> for Held {
 
 impl From<AppliedRoute> for proto::AppliedRoute {
     fn from(applied: AppliedRoute) -> Self {
-        Self { route: Some(applied.route.into()), stamp: Some(applied.stamp.into()) }
+        Self {
+            route: Some(applied.route.into()),
+            stamp: Some(applied.stamp.into()),
+        }
     }
 }
 
@@ -131,7 +136,10 @@ impl TryFrom<proto::AppliedRoute> for AppliedRoute {
     type Error = WireError;
 
     fn try_from(applied: proto::AppliedRoute) -> Result<Self, WireError> {
-        Ok(Self { route: message("route", applied.route)?, stamp: stamp("stamp", applied.stamp)? })
+        Ok(Self {
+            route: message("route", applied.route)?,
+            stamp: stamp("stamp", applied.stamp)?,
+        })
     }
 }
 
@@ -172,11 +180,18 @@ impl TryFrom<proto::Refused> for Refused {
 
     fn try_from(refused: proto::Refused) -> Result<Self, WireError> {
         if refused.reason.is_empty() {
-            return Err(WireError::new("reason", "is missing: expected why it was not taken"));
+            return Err(WireError::new(
+                "reason",
+                "is missing: expected why it was not taken",
+            ));
         }
         Ok(Self {
             nonce: refused.nonce,
-            route: refused.route.map(RouteKey::try_from).transpose().within("route")?,
+            route: refused
+                .route
+                .map(RouteKey::try_from)
+                .transpose()
+                .within("route")?,
             stamp: refused.stamp.map(Stamp::from),
             reason: text("reason", &refused.reason)?,
         })
@@ -185,19 +200,27 @@ impl TryFrom<proto::Refused> for Refused {
 
 impl From<Heartbeat> for proto::Heartbeat {
     fn from(heartbeat: Heartbeat) -> Self {
-        Self { number: heartbeat.number, held_hash: heartbeat.held_hash }
+        Self {
+            number: heartbeat.number,
+            held_hash: heartbeat.held_hash,
+        }
     }
 }
 
 impl From<proto::Heartbeat> for Heartbeat {
     fn from(heartbeat: proto::Heartbeat) -> Self {
-        Self { number: heartbeat.number, held_hash: heartbeat.held_hash }
+        Self {
+            number: heartbeat.number,
+            held_hash: heartbeat.held_hash,
+        }
     }
 }
 
 impl From<Goodbye> for proto::Goodbye {
     fn from(goodbye: Goodbye) -> Self {
-        Self { reason: goodbye.reason.to_string() }
+        Self {
+            reason: goodbye.reason.to_string(),
+        }
     }
 }
 
@@ -205,6 +228,8 @@ impl TryFrom<proto::Goodbye> for Goodbye {
     type Error = WireError;
 
     fn try_from(goodbye: proto::Goodbye) -> Result<Self, WireError> {
-        Ok(Self { reason: text("reason", &goodbye.reason)? })
+        Ok(Self {
+            reason: text("reason", &goodbye.reason)?,
+        })
     }
 }

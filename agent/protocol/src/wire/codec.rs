@@ -55,8 +55,10 @@ impl Bounded for proto::ControllerMessage {
 /// Decodes a message. Neither panics nor takes more than a few megabytes, whatever the bytes.
 pub fn decode<M: Bounded>(mut bytes: impl Buf) -> Result<M, WireError> {
     if bytes.remaining() > MESSAGE_BYTES_MAX {
-        let problem =
-            format_args!("{} bytes; at most {MESSAGE_BYTES_MAX} are allowed", bytes.remaining());
+        let problem = format_args!(
+            "{} bytes; at most {MESSAGE_BYTES_MAX} are allowed",
+            bytes.remaining()
+        );
         return Err(WireError::new("", problem));
     }
     let decoded = if bytes.chunk().len() == bytes.remaining() {
@@ -76,7 +78,8 @@ fn check_counts<M: Bounded>(bytes: &[u8]) -> Result<(), WireError> {
         if let Some(found) = count(bytes, path)
             && found > *max
         {
-            let problem = format_args!("{found} elements in field {path:?}; at most {max} are read");
+            let problem =
+                format_args!("{found} elements in field {path:?}; at most {max} are read");
             return Err(WireError::new("", problem));
         }
     }
@@ -99,7 +102,11 @@ fn count(mut bytes: &[u8], path: &[u32]) -> Option<usize> {
                 let (inner, after) = bytes.split_at_checked(usize::try_from(len).ok()?)?;
                 bytes = after;
                 if tag >> 3 == u64::from(*first) {
-                    found += if rest.is_empty() { 1 } else { count(inner, rest)? };
+                    found += if rest.is_empty() {
+                        1
+                    } else {
+                        count(inner, rest)?
+                    };
                 }
             }
             5 => skip(&mut bytes, 4)?,

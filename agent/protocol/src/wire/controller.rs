@@ -18,7 +18,9 @@ pub fn controller_message(
     message: proto::ControllerMessage,
 ) -> Result<Option<ReceivedControllerMessage>, WireError> {
     use proto::controller_message::Kind;
-    let Some(kind) = message.kind else { return Ok(None) };
+    let Some(kind) = message.kind else {
+        return Ok(None);
+    };
     Ok(Some(match kind {
         Kind::Welcome(welcome) => ControllerMessage::Welcome(welcome.try_into().within("welcome")?),
         Kind::Directives(set) => ControllerMessage::Directives(DecodedSet::try_from(set)),
@@ -67,7 +69,11 @@ impl TryFrom<proto::Welcome> for Welcome {
                 welcome.report_interval_ms,
                 INTERVAL_MIN..=REPORT_INTERVAL_MAX,
             )?,
-            heartbeat: millis("heartbeat_ms", welcome.heartbeat_ms, INTERVAL_MIN..=HEARTBEAT_MAX)?,
+            heartbeat: millis(
+                "heartbeat_ms",
+                welcome.heartbeat_ms,
+                INTERVAL_MIN..=HEARTBEAT_MAX,
+            )?,
             lease: millis("lease_ms", welcome.lease_ms, LEASE_MIN..=LEASE_MAX)?,
             resyncing: welcome.resyncing,
         })
@@ -76,7 +82,10 @@ impl TryFrom<proto::Welcome> for Welcome {
 
 impl From<ReportAck> for proto::ReportAck {
     fn from(ack: ReportAck) -> Self {
-        Self { sequence: ack.sequence.0, refusal: ack.refusal.map(|reason| reason.to_string()) }
+        Self {
+            sequence: ack.sequence.0,
+            refusal: ack.refusal.map(|reason| reason.to_string()),
+        }
     }
 }
 
@@ -86,7 +95,10 @@ impl TryFrom<proto::ReportAck> for ReportAck {
     fn try_from(ack: proto::ReportAck) -> Result<Self, WireError> {
         Ok(Self {
             sequence: Sequence(ack.sequence),
-            refusal: ack.refusal.map(|reason| text("refusal", &reason)).transpose()?,
+            refusal: ack
+                .refusal
+                .map(|reason| text("refusal", &reason))
+                .transpose()?,
         })
     }
 }
@@ -111,7 +123,10 @@ impl From<ComeBack> for proto::ComeBack {
             ComeBackReason::Rebalance => proto::ComeBackReason::Rebalance,
             ComeBackReason::Unknown => proto::ComeBackReason::Unspecified,
         };
-        Self { after_ms: as_ms(come_back.after), reason: reason.into() }
+        Self {
+            after_ms: as_ms(come_back.after),
+            reason: reason.into(),
+        }
     }
 }
 
@@ -125,7 +140,11 @@ impl TryFrom<proto::ComeBack> for ComeBack {
             Ok(proto::ComeBackReason::Rebalance) => ComeBackReason::Rebalance,
             Ok(proto::ComeBackReason::Unspecified) | Err(_) => ComeBackReason::Unknown,
         };
-        let after = millis("after_ms", come_back.after_ms, Duration::ZERO..=COME_BACK_MAX)?;
+        let after = millis(
+            "after_ms",
+            come_back.after_ms,
+            Duration::ZERO..=COME_BACK_MAX,
+        )?;
         Ok(Self { after, reason })
     }
 }

@@ -46,7 +46,10 @@ impl TryFrom<proto::DirectiveSet> for DecodedSet {
         };
         let mut seen = BTreeSet::new();
         for (i, directive) in set.directives.into_iter().enumerate() {
-            let route = directive.route.clone().and_then(|route| RouteKey::try_from(route).ok());
+            let route = directive
+                .route
+                .clone()
+                .and_then(|route| RouteKey::try_from(route).ok());
             // Also where one of the two is to be refused: which of them is meant is not known.
             if let Some(route) = &route
                 && !seen.insert(route.clone())
@@ -58,7 +61,11 @@ impl TryFrom<proto::DirectiveSet> for DecodedSet {
                 Ok(directive) => decoded.accepted.push(directive),
                 Err(error) => {
                     let reason = Text::lossy(error);
-                    decoded.refused.push(RefusedDirective { route, stamp, reason });
+                    decoded.refused.push(RefusedDirective {
+                        route,
+                        stamp,
+                        reason,
+                    });
                 }
             }
         }
@@ -100,7 +107,8 @@ impl TryFrom<proto::Directive> for Directive {
             })?,
         };
         // All of it is checked above, by field; what the domain adds later is checked here.
-        read.check().map_err(|error| WireError::from_check(&error))?;
+        read.check()
+            .map_err(|error| WireError::from_check(&error))?;
         Ok(read)
     }
 }
@@ -138,8 +146,12 @@ impl From<Standing> for proto::Standing {
             percentile: Some(standing.percentile.get()),
             holdout: Some(standing.holdout.get()),
             error_limit: Some(standing.error_limit.get()),
-            threshold_min_us: standing.threshold_min.map(|threshold| as_us(threshold.get())),
-            threshold_max_us: standing.threshold_max.map(|threshold| as_us(threshold.get())),
+            threshold_min_us: standing
+                .threshold_min
+                .map(|threshold| as_us(threshold.get())),
+            threshold_max_us: standing
+                .threshold_max
+                .map(|threshold| as_us(threshold.get())),
             lease_ms: as_ms(standing.lease),
         }
     }

@@ -52,7 +52,10 @@ pub(super) fn at_most<T>(field: &str, values: &[T], max: usize) -> Result<(), Wi
     if values.len() <= max {
         Ok(())
     } else {
-        Err(WireError::new(field, format_args!("{}; at most {max} are allowed", values.len())))
+        Err(WireError::new(
+            field,
+            format_args!("{}; at most {max} are allowed", values.len()),
+        ))
     }
 }
 
@@ -84,12 +87,17 @@ pub(super) fn zone(field: &str, value: &str) -> Result<Option<ZoneName>, WireErr
 
 /// Absent: none. Zero is a number like any other, and out of range.
 pub(super) fn threshold(field: &str, us: Option<u64>) -> Result<Option<Threshold>, WireError> {
-    us.map(|us| Threshold::new(Duration::from_micros(us)).at(field)).transpose()
+    us.map(|us| Threshold::new(Duration::from_micros(us)).at(field))
+        .transpose()
 }
 
 /// Zero is allowed where it was said: nothing is lent for now.
 pub(super) fn budget(field: &str, value: f64) -> Result<Budget, WireError> {
-    if value == 0.0 { Ok(Budget::ZERO) } else { Budget::new(value).at(field) }
+    if value == 0.0 {
+        Ok(Budget::ZERO)
+    } else {
+        Budget::new(value).at(field)
+    }
 }
 
 pub(super) fn millis(

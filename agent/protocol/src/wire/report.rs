@@ -17,7 +17,7 @@ use crate::session::{RefusedReport, SentReport, Text};
 use crate::units::Ratio;
 
 /// Longest time a report may cover: an agent that was alone for a year has no news to tell.
-const COVERS_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+const COVERS_MAX: Duration = Duration::from_hours(366 * 24);
 /// Most tokens an agent may say it has. Beyond `CAP_MAX`, since a bucket always holds what half a
 /// second earns, but finite: they are summed for the page.
 const TOKENS_MAX: f64 = 1e9;
@@ -42,7 +42,11 @@ impl TryFrom<proto::Report> for SentReport {
         let (sequence, held_hash) = (Sequence(report.sequence), report.held_hash);
         Report::try_from(report)
             .map(|report| Self { held_hash, report })
-            .map_err(|error| RefusedReport { sequence, held_hash, reason: Text::lossy(error) })
+            .map_err(|error| RefusedReport {
+                sequence,
+                held_hash,
+                reason: Text::lossy(error),
+            })
     }
 }
 
@@ -67,7 +71,8 @@ impl TryFrom<proto::Report> for Report {
             routes: each("routes", report.routes, RouteReport::try_from)?,
         };
         // What is left for it: the sequence, and a route that is there twice.
-        read.check().map_err(|error| WireError::from_check(&error))?;
+        read.check()
+            .map_err(|error| WireError::from_check(&error))?;
         Ok(read)
     }
 }
@@ -96,9 +101,14 @@ impl TryFrom<proto::RouteReport> for RouteReport {
         at_most("replicas", &report.replicas, REPLICAS_PER_REPORT_MAX)?;
         let replicas = each("replicas", report.replicas, ReplicaReport::try_from)?;
         let mut seen = BTreeSet::new();
-        if let Some(twice) = replicas.iter().find(|replica| !seen.insert(&replica.replica)) {
-            let problem =
-                format_args!("{} is there twice; expected each replica once", twice.replica);
+        if let Some(twice) = replicas
+            .iter()
+            .find(|replica| !seen.insert(&replica.replica))
+        {
+            let problem = format_args!(
+                "{} is there twice; expected each replica once",
+                twice.replica
+            );
             return Err(WireError::new("replicas", problem));
         }
         Ok(Self {
@@ -124,7 +134,9 @@ fn attempts_to_wire(attempts: &Attempts) -> Option<proto::Attempts> {
 
 /// Absent: none.
 fn attempts(field: &str, attempts: Option<proto::Attempts>) -> Result<Attempts, WireError> {
-    let Some(attempts) = attempts else { return Ok(Attempts::default()) };
+    let Some(attempts) = attempts else {
+        return Ok(Attempts::default());
+    };
     let read = || {
         Ok(Attempts {
             done: histogram("done", &attempts.done)?,
@@ -138,7 +150,11 @@ impl From<&ReplicaReport> for proto::ReplicaReport {
     fn from(report: &ReplicaReport) -> Self {
         Self {
             replica: report.replica.to_string(),
-            zone: report.zone.as_ref().map(ToString::to_string).unwrap_or_default(),
+            zone: report
+                .zone
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
             started: report.started,
             crossed: report.crossed,
             finished: report.finished,
@@ -155,8 +171,7 @@ impl TryFrom<proto::ReplicaReport> for ReplicaReport {
 
     fn try_from(report: proto::ReplicaReport) -> Result<Self, WireError> {
         if report.errors > report.finished {
-            let problem =
-                format_args!("{} is above finished ({})", report.errors, report.finished);
+            let problem = format_args!("{} is above finished ({})", report.errors, report.finished);
             return Err(WireError::new("errors", problem));
         }
         Ok(Self {
@@ -275,9 +290,7 @@ fn refusals_to_wire(totals: &Totals) -> proto::Refusals {
     }
 }
 
-fn refusals(
-    refusals: &proto::Refusals,
-) -> Result<[u64; Refusal::ALL.len()], WireError> {
+fn refusals(refusals: &proto::Refusals) -> Result<[u64; Refusal::ALL.len()], WireError> {
     let mut counts = [0; Refusal::ALL.len()];
     for reason in Refusal::ALL {
         let value = match reason {

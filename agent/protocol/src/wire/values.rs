@@ -7,7 +7,10 @@ use crate::ids::{DependencyName, Epoch, ModeSequence, OperationName, Revision, R
 
 impl From<RouteKey> for proto::Route {
     fn from(route: RouteKey) -> Self {
-        Self { dependency: route.dependency.into(), operation: route.operation.into() }
+        Self {
+            dependency: route.dependency.into(),
+            operation: route.operation.into(),
+        }
     }
 }
 
@@ -54,7 +57,12 @@ pub(super) fn mode_to_wire(mode: Mode) -> (i32, i32) {
         Mode::Probing(_) => proto::Mode::Probing,
         Mode::On => proto::Mode::On,
     };
-    (wire.into(), mode.reason().map_or(proto::OffReason::Unspecified, reason_to_wire).into())
+    (
+        wire.into(),
+        mode.reason()
+            .map_or(proto::OffReason::Unspecified, reason_to_wire)
+            .into(),
+    )
 }
 
 /// What is missing is refused, what is not known is off (P17): no version ever sends 0, so a 0 is

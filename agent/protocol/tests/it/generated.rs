@@ -29,7 +29,9 @@ fn the_committed_code_is_what_the_proto_file_generates() {
     fs::create_dir_all(&out).unwrap();
     generate(&out);
     let generated = fs::read_to_string(out.join(FILE)).unwrap();
-    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/generated").join(FILE);
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src/generated")
+        .join(FILE);
     if env::var_os("BLESS").is_some() {
         fs::write(&committed, &generated).unwrap();
     }
@@ -37,7 +39,7 @@ fn the_committed_code_is_what_the_proto_file_generates() {
     assert!(
         fs::read_to_string(&committed).is_ok_and(|committed| committed == generated),
         "{} is not what {PROTO} generates; to write it anew: \
-         BLESS=1 cargo test -p hedgerow-protocol --test generated",
+         BLESS=1 cargo test -p hedgerow-protocol --test it generated",
         committed.display(),
     );
 }
