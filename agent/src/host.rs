@@ -3,6 +3,7 @@
 //!
 //! Time is tokio's `Instant`, so that tests under a paused clock see one time everywhere.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Directive, Stamp};
@@ -31,6 +32,12 @@ pub(crate) trait Host: Send + Sync + 'static {
 
     /// The controller takes us on.
     fn welcomed(&self, welcome: &Welcome, now: Instant);
+
+    /// A set was taken that names these routes, the ones of refused directives among them. Words
+    /// from the controller no longer renew the leases of routes that are not named, until a set
+    /// names them again. None named: an empty set that is meant; all routes go back to observing,
+    /// but for those that are off.
+    fn delivered(&self, named: &BTreeSet<RouteKey>, now: Instant);
 
     /// What is held, for the hash in reports and heartbeats.
     fn held(&self) -> Vec<(RouteKey, Stamp)>;

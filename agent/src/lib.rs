@@ -1,1 +1,37 @@
-//! placeholder
+#![doc = include_str!("../README.md")]
+
+mod admission;
+mod agent;
+mod attempt;
+mod budget;
+mod chance;
+pub mod config;
+mod eligibility;
+mod error;
+mod gate;
+mod host;
+pub mod layer;
+mod link;
+mod local;
+mod mode;
+mod permit;
+mod pool;
+mod race;
+mod replicas;
+mod route;
+mod stats;
+mod telemetry;
+mod threshold;
+mod ticket;
+mod watch;
+
+pub use agent::{Agent, AgentBuilder};
+pub use attempt::{Attempt, AttemptKind, HEDGE_HEADER, HEDGE_MARK, Hold};
+pub use eligibility::{Call, Verdict};
+pub use error::{CallError, ConfigError};
+pub use hedgerow_protocol::ids::ReplicaName;
+pub use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
+pub use layer::{HedgeLayer, HedgeService};
+pub use link::LinkError;
+pub use replicas::{Replicas, ReplicasError};
+pub use route::{Route, RouteBuilder, RouteSnapshot};

@@ -1,3 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+mod assets;
 pub mod backend;
+mod chart;
+mod format;
+mod fragment;
+mod guard;
+mod live;
+mod pages;
+mod router;
+
+pub use router::{OPEN_ROUTES, PROTECTED_ROUTES, Settings, router};

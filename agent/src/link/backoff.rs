@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
+use hedgerow_protocol::session::COME_BACK_MAX;
+
 /// The first wait's upper end.
 pub(crate) const BASE: Duration = Duration::from_millis(250);
 /// Every later wait's upper end: an agent is back within seconds of its controller.
 pub(crate) const CAP: Duration = Duration::from_secs(5);
-/// Longest stay away a controller may ask for: the contract's limit, held here once more, since a
-/// wrong figure would silence a fleet.
-pub(crate) const COME_BACK_MAX: Duration = Duration::from_secs(3600);
-
 /// Capped exponential backoff with full jitter: each wait is drawn evenly from nothing to the upper
 /// end. Full, because a fleet that lost its controller in one moment must not come back in one.
 #[derive(Debug, Default)]
@@ -22,12 +20,12 @@ impl Backoff {
     pub(crate) fn wait(&mut self, entropy: u64) -> Duration {
         let upper = BASE.saturating_mul(1 << self.failures.min(16)).min(CAP);
         self.failures = self.failures.saturating_add(1);
-        let micros = u128::from(entropy) * upper.as_micros() >> 64;
+        let micros = (u128::from(entropy) * upper.as_micros()) >> 64;
         Duration::from_micros(micros as u64)
     }
 
     /// The wait where the controller said how long at least: that, and a drawn wait on top, in case
-    /// it says the same to everyone.
+    /// it says the same to everyone. Bounded, since a wrong figure would silence a fleet.
     pub(crate) fn wait_at_least(&mut self, after: Duration, entropy: u64) -> Duration {
         after.min(COME_BACK_MAX) + self.wait(entropy)
     }
@@ -57,8 +55,9 @@ mod tests {
     #[test]
     fn upper_ends_double_up_to_the_cap() {
         let mut backoff = Backoff::default();
-        let waits: Vec<u128> =
-            (0..8).map(|_| backoff.wait(u64::MAX).as_millis().next_multiple_of(10)).collect();
+        let waits: Vec<u128> = (0..8)
+            .map(|_| backoff.wait(u64::MAX).as_millis().next_multiple_of(10))
+            .collect();
         assert_eq!(waits, [250, 500, 1000, 2000, 4000, 5000, 5000, 5000]);
         for _ in 0..100 {
             assert!(backoff.wait(u64::MAX) <= CAP);

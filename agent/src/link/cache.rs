@@ -5,12 +5,16 @@
 //! is therefore kept word for word and sent again, on whichever stream comes next, until it is
 //! acknowledged. One is enough, and bounds what an agent keeps for a controller that is gone.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use hedgerow_protocol::ids::Sequence;
 use hedgerow_protocol::report::Report;
+use tokio::time::Instant;
 
 use crate::host::Host;
+
+/// The wire's resolution.
+const COVERS_MIN: Duration = Duration::from_micros(1);
 
 /// The report under way.
 #[derive(Debug)]
@@ -23,20 +27,24 @@ pub(crate) struct UnderWay {
 impl UnderWay {
     /// None yet. The first report will cover the time from `now`.
     pub(crate) fn new(now: Instant) -> Self {
-        Self { last: Sequence(0), report: None, collected: now }
-    }
-
-    /// The report that was sent, or is to be sent, and is not acknowledged.
-    pub(crate) fn report(&self) -> Option<&Report> {
-        self.report.as_ref()
+        Self {
+            last: Sequence(0),
+            report: None,
+            collected: now,
+        }
     }
 
     /// Collects the next report, unless one is under way: then that one it is.
     pub(crate) fn collect(&mut self, host: &dyn Host, now: Instant) -> &Report {
-        let Self { last, report, collected } = self;
+        let Self {
+            last,
+            report,
+            collected,
+        } = self;
         report.get_or_insert_with(|| {
             *last = last.next();
-            let covers = now.saturating_duration_since(*collected);
+            // A report covers some time, by contract; a coarse clock may not show it.
+            let covers = now.saturating_duration_since(*collected).max(COVERS_MIN);
             *collected = now;
             host.collect(*last, covers, now)
         })
@@ -45,7 +53,10 @@ impl UnderWay {
     /// Lets go of the report if it is the one acknowledged. A late answer to an earlier one, or one
     /// to a report never sent, changes nothing.
     pub(crate) fn acknowledge(&mut self, sequence: Sequence, host: &dyn Host) -> bool {
-        let matches = self.report.as_ref().is_some_and(|report| report.sequence == sequence);
+        let matches = self
+            .report
+            .as_ref()
+            .is_some_and(|report| report.sequence == sequence);
         if matches {
             self.report = None;
             host.acknowledged(sequence);

@@ -24,18 +24,18 @@ impl Refusals {
                 self.others.len() < ROUTES_PER_AGENT_MAX
                     && self.others.insert(refused.reason.clone())
             }
-            Some(route) => match self.routes.get_mut(route) {
-                Some(told) if *told >= refused.stamp => false,
-                Some(told) => {
-                    *told = refused.stamp;
-                    true
+            Some(route) => {
+                let is_full = self.routes.len() >= ROUTES_PER_AGENT_MAX;
+                match self.routes.get_mut(route) {
+                    Some(told) if *told >= refused.stamp => return false,
+                    Some(told) => *told = refused.stamp,
+                    None if is_full => return false,
+                    None => {
+                        self.routes.insert(route.clone(), refused.stamp);
+                    }
                 }
-                None if self.routes.len() >= ROUTES_PER_AGENT_MAX => false,
-                None => {
-                    self.routes.insert(route.clone(), refused.stamp);
-                    true
-                }
-            },
+                true
+            }
         }
     }
 }
@@ -49,8 +49,10 @@ mod tests {
         Refused {
             nonce: 1,
             route: route.map(|name| RouteKey::new(name, "get").unwrap()),
-            stamp: revision
-                .map(|revision| Stamp { revision: Revision(revision), ..Stamp::default() }),
+            stamp: revision.map(|revision| Stamp {
+                revision: Revision(revision),
+                ..Stamp::default()
+            }),
             reason: Text::lossy(reason),
         }
     }

@@ -1,6 +1,25 @@
 #![doc = include_str!("../README.md")]
 
+mod alert;
+pub mod check;
+mod controller;
+pub mod decide;
 pub mod effect;
+mod epoch;
 pub mod event;
+mod fleet;
+mod ingest;
+mod ledger;
+pub mod memory;
 pub mod moment;
+mod orders;
+mod publish;
+mod push;
+mod route;
+mod tick;
 pub mod view;
+mod weigh;
+pub mod window;
+mod writes;
+
+pub use controller::Controller;

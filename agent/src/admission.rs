@@ -1,0 +1,89 @@
+//! Whether a crossed call is hedged, and the first reason why not.
+//!
+//! The cheap questions come first, and what has to be given back (the permit) or cannot be given
+//! back (the token) last: so a refusal costs nobody a token.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hedgerow_protocol::report::Refusal;
+use tokio::time::Instant;
+
+use crate::chance;
+use crate::pool::Replica;
+use crate::route::RouteState;
+
+/// What is asked of.
+pub(crate) struct Question<'a> {
+    pub(crate) held_out: bool,
+    pub(crate) already_hedge: bool,
+    pub(crate) waits_on: &'a Replica,
+    pub(crate) now: Instant,
+    pub(crate) deadline: Instant,
+}
+
+/// A permit for one hedge; given back when dropped, unless an attempt took it over.
+#[derive(Debug)]
+pub(crate) struct HedgePermit<'a> {
+    route: Option<&'a RouteState>,
+}
+
+impl<'a> HedgePermit<'a> {
+    /// Counts itself first and looks then: two that come at once may both be refused, but never
+    /// both let in for one place.
+    fn take(route: &'a RouteState) -> Option<Self> {
+        route.recorder.alive(1);
+        let hedges = route.hedges_alive.fetch_add(1, Ordering::Relaxed) + 1;
+        let permit = Self { route: Some(route) };
+        let fits = hedges <= route.limits.hedges_alive
+            && route.recorder.attempts_alive() <= route.limits.attempts_alive;
+        fits.then_some(permit)
+    }
+
+    /// The attempt has it now, and gives it back at its end.
+    pub(crate) fn hand_over(mut self) {
+        self.route = None;
+    }
+}
+
+impl Drop for HedgePermit<'_> {
+    fn drop(&mut self) {
+        if let Some(route) = self.route {
+            route.hedges_alive.fetch_sub(1, Ordering::Relaxed);
+            route.recorder.alive(-1);
+        }
+    }
+}
+
+/// The replica and the permit for a hedge, its token paid; or the reason why there is none.
+pub(crate) fn admit<'a>(
+    route: &'a RouteState,
+    question: &Question<'_>,
+) -> Result<(Arc<Replica>, HedgePermit<'a>), Refusal> {
+    // Read now, not at the call's start: an off that came since holds for this call, too.
+    let gate = route.gate.read();
+    if !gate.open() {
+        return Err(Refusal::Mode);
+    }
+    if question.already_hedge {
+        return Err(Refusal::AlreadyHedge);
+    }
+    if question.held_out {
+        return Err(Refusal::Holdout);
+    }
+    if !chance::one_in(gate.probability()) {
+        return Err(Refusal::NotDrawn);
+    }
+    if question.now + route.gate.typical() >= question.deadline {
+        return Err(Refusal::Deadline);
+    }
+    let replica = route
+        .pool
+        .hedge(question.waits_on, route.bucket.budget())
+        .ok_or(Refusal::NoReplica)?;
+    let permit = HedgePermit::take(route).ok_or(Refusal::NoPermit)?;
+    if !route.bucket.take() {
+        return Err(Refusal::Budget);
+    }
+    Ok((replica, permit))
+}

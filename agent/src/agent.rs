@@ -1,0 +1,141 @@
+//! The agent: what a service builds once and takes its routes from.
+
+mod shared;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hedgerow_protocol::ids::InstanceId;
+use hedgerow_protocol::report::LinkState;
+use parking_lot::Mutex;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+pub use crate::config::AgentBuilder;
+use crate::config::Settings;
+use crate::error::ConfigError;
+use crate::host::Host;
+use crate::link::{self, LinkHandle};
+use crate::route::RouteBuilder;
+use crate::telemetry;
+
+pub(crate) use self::shared::Shared;
+
+/// How long a shutdown waits for losers that are still being watched; they are told to stop, so
+/// only one that blocks its thread takes longer.
+const SHUTDOWN_MAX: Duration = Duration::from_secs(5);
+/// How often an agent without a controller looks after itself.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The agent of one service. Cheap to clone; clones are the same agent. It works until the last
+/// clone and the last [`Route`](crate::Route) are gone, or until [`shutdown`](Self::shutdown).
+#[derive(Debug, Clone)]
+pub struct Agent {
+    pub(crate) keeper: Arc<Keeper>,
+}
+
+/// Lives as long as anybody uses the agent; its end ends the agent's tasks.
+pub(crate) struct Keeper {
+    pub(crate) shared: Arc<Shared>,
+    link: Mutex<Option<Arc<LinkHandle>>>,
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keeper")
+            .field("instance", &self.shared.instance)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // The link's handle says goodbye when it is dropped.
+        self.shared.tasks.stopping.cancel();
+    }
+}
+
+impl Agent {
+    /// Settings of an agent, to be completed by
+    /// [`connect`](AgentBuilder::connect).
+    pub fn builder() -> AgentBuilder {
+        AgentBuilder::default()
+    }
+
+    /// Checks the settings, registers the metrics and starts the link. A controller that is away is
+    /// no error, and never waited for.
+    pub(crate) fn start(settings: Settings) -> Result<Self, ConfigError> {
+        let shared = Arc::new(Shared::new(
+            settings.zone,
+            settings.build,
+            settings.link.is_some(),
+        ));
+        if let Some(registry) = &settings.registry {
+            telemetry::register(registry, &shared)?;
+        }
+        let link = if let Some(settings) = settings.link {
+            let host: Arc<dyn Host> = shared.clone();
+            Some(Arc::new(link::spawn(host, &settings)?))
+        } else {
+            tokio::spawn(look_after(shared.clone()));
+            None
+        };
+        tracing::info!(
+            service = settings.service.as_ref().map(tracing::field::display),
+            agent.instance = %shared.instance,
+            controller = settings.controller.as_deref().unwrap_or("none"),
+            "hedging agent started"
+        );
+        Ok(Self {
+            keeper: Arc::new(Keeper {
+                shared,
+                link: Mutex::new(link),
+            }),
+        })
+    }
+
+    /// Begins a route for one operation of a dependency.
+    ///
+    /// The first 64 routes are reported and directed one by one. Further ones work, but observe
+    /// only, uncounted: a name made of data (a user, a path) is a mistake to be found, not a reason
+    /// to fail calls.
+    pub fn route(&self, dependency: &str, operation: &str) -> RouteBuilder {
+        RouteBuilder::new(self.keeper.clone(), dependency, operation)
+    }
+
+    /// Which agent this is, on the controller's pages.
+    pub fn instance(&self) -> InstanceId {
+        self.keeper.shared.instance
+    }
+
+    /// How it stands towards its controller; [`LinkState::Fallback`] where it has none.
+    pub fn link_state(&self) -> LinkState {
+        self.keeper.shared.link_state()
+    }
+
+    /// Says goodbye to the controller, with a last report, and ends the losers being watched. Waits a few seconds
+    /// at most. Calls go on, by what was directed last. Twice does no harm.
+    pub async fn shutdown(&self) {
+        let tasks = &self.keeper.shared.tasks;
+        tasks.stopping.cancel();
+        tasks.tracker.close();
+        let link = self.keeper.link.lock().clone();
+        if let Some(link) = link {
+            link.shutdown().await;
+        }
+        // What is left then ends with its deadline.
+        let _ = timeout(SHUTDOWN_MAX, tasks.tracker.wait()).await;
+    }
+}
+
+/// An agent without a controller has nobody else to call its tick.
+async fn look_after(shared: Arc<Shared>) {
+    let stopping = shared.tasks.stopping.clone();
+    let mut seconds = interval(TICK);
+    seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stopping.cancelled() => return,
+            _ = seconds.tick() => shared.tick(Instant::now()),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! All routes of one agent, and what its link sees of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hedgerow_protocol::directive::{Directive, Stamp};
+use hedgerow_protocol::ids::{Incarnation, InstanceId, RouteKey, Sequence, ZoneName};
+use hedgerow_protocol::limits::{LEASE_DEFAULT, ROUTES_PER_AGENT_MAX};
+use hedgerow_protocol::report::{LinkState, Report};
+use hedgerow_protocol::session::{Hello, Text, Welcome};
+use parking_lot::{Mutex, RwLock};
+use tokio::time::Instant;
+
+use crate::error::ConfigError;
+use crate::host::Host;
+use crate::mode::{DirectiveRefused, LinkClock};
+use crate::route::{RouteState, Tasks};
+
+/// See the [module](self). No call ever comes here: calls have their route.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) instance: InstanceId,
+    pub(crate) tasks: Tasks,
+    pub(crate) birth: Instant,
+    pub(crate) has_controller: bool,
+    zone: Option<ZoneName>,
+    build: Text,
+    routes: RwLock<BTreeMap<RouteKey, Arc<RouteState>>>,
+    /// Routes beyond the most that are reported.
+    unreported: AtomicU64,
+    link: Mutex<LinkClock>,
+    under_way: Mutex<Option<Report>>,
+}
+
+impl Shared {
+    pub(crate) fn new(zone: Option<ZoneName>, build: Text, has_controller: bool) -> Self {
+        Self {
+            instance: InstanceId::generate(),
+            tasks: Tasks::default(),
+            birth: Instant::now(),
+            has_controller,
+            zone,
+            build,
+            routes: RwLock::default(),
+            unreported: AtomicU64::new(0),
+            link: Mutex::default(),
+            under_way: Mutex::default(),
+        }
+    }
+
+    /// Takes a new route in, where it is the first of its name.
+    pub(crate) fn add(&self, route: Arc<RouteState>) -> Result<(), ConfigError> {
+        let mut routes = self.routes.write();
+        if routes.contains_key(&route.key) {
+            return Err(ConfigError::DuplicateRoute(route.key.clone()));
+        }
+        if routes.len() == ROUTES_PER_AGENT_MAX {
+            self.unreported.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(
+                route = %route.key,
+                "more than {ROUTES_PER_AGENT_MAX} routes; this one observes only and is not reported"
+            );
+            return Ok(());
+        }
+        routes.insert(route.key.clone(), route);
+        Ok(())
+    }
+
+    pub(crate) fn routes(&self) -> Vec<Arc<RouteState>> {
+        self.routes.read().values().cloned().collect()
+    }
+
+    pub(crate) fn unreported_routes(&self) -> u64 {
+        self.unreported.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn link_state(&self) -> LinkState {
+        let now = self.since_birth(Instant::now());
+        self.link.lock().state(now, LEASE_DEFAULT)
+    }
+
+    fn since_birth(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.birth)
+    }
+}
+
+impl Host for Shared {
+    fn hello(&self) -> Hello {
+        Hello {
+            instance: self.instance,
+            // An agent's counters live as long as it does.
+            incarnation: Incarnation(1),
+            zone: self.zone.clone(),
+            version: Text::lossy(env!("CARGO_PKG_VERSION")),
+            build: self.build.clone(),
+            capabilities: BTreeSet::new(),
+            held: self
+                .routes()
+                .iter()
+                .filter_map(|route| route.held())
+                .collect(),
+        }
+    }
+
+    fn collect(&self, sequence: Sequence, covers: Duration, now: Instant) -> Report {
+        let mut under_way = self.under_way.lock();
+        match &*under_way {
+            Some(report) if report.sequence == sequence => report.clone(),
+            _ => {
+                let now = self.since_birth(now);
+                let wall_clock = SystemTime::now().duration_since(UNIX_EPOCH);
+                let report = Report {
+                    sequence,
+                    covers,
+                    wall_clock_ms: wall_clock.map_or(0, |since| since.as_millis() as u64),
+                    routes: self
+                        .routes()
+                        .iter()
+                        .map(|route| route.collect(now))
+                        .collect(),
+                };
+                under_way.insert(report).clone()
+            }
+        }
+    }
+
+    fn acknowledged(&self, sequence: Sequence) {
+        let mut under_way = self.under_way.lock();
+        // An answer to another report than the one under way says nothing about this one.
+        if under_way
+            .as_ref()
+            .is_some_and(|report| report.sequence == sequence)
+        {
+            *under_way = None;
+            self.routes().iter().for_each(|route| route.acknowledged());
+        }
+    }
+
+    fn apply(&self, directive: Directive, now: Instant) -> Result<(), String> {
+        let route = self.routes.read().get(&directive.route).cloned();
+        let applied = match route {
+            Some(route) => {
+                let link = *self.link.lock();
+                route.apply(directive, self.since_birth(now), &link)
+            }
+            None => Err(DirectiveRefused::Route(directive.route)),
+        };
+        applied.map_err(|refused| refused.to_string())
+    }
+
+    fn heard(&self, now: Instant) {
+        let now = self.since_birth(now);
+        let mut link = self.link.lock();
+        let before = link.state(now, LEASE_DEFAULT);
+        link.heard(now);
+        let link_now = *link;
+        drop(link);
+        if before != LinkState::Live {
+            // Back from a silence: what was decaying holds in full again.
+            self.routes()
+                .iter()
+                .for_each(|route| route.renew(now, &link_now));
+        }
+    }
+
+    fn welcomed(&self, welcome: &Welcome, now: Instant) {
+        self.link.lock().set_heartbeat(welcome.heartbeat);
+        self.routes()
+            .iter()
+            .for_each(|route| route.welcomed(welcome.lease));
+        self.heard(now);
+    }
+
+    fn delivered(&self, named: &BTreeSet<RouteKey>, now: Instant) {
+        let now = self.since_birth(now);
+        let link = *self.link.lock();
+        for route in self.routes() {
+            let named = (!named.is_empty()).then(|| named.contains(&route.key));
+            route.delivered(named, now, &link);
+        }
+    }
+
+    fn held(&self) -> Vec<(RouteKey, Stamp)> {
+        let stamp = |route: &Arc<RouteState>| Some((route.key.clone(), route.stamp()?));
+        self.routes.read().values().filter_map(stamp).collect()
+    }
+
+    fn tick(&self, now: Instant) {
+        let now = self.since_birth(now);
+        let link = *self.link.lock();
+        self.routes()
+            .iter()
+            .for_each(|route| route.tick(now, &link));
+    }
+}

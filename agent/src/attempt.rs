@@ -1,0 +1,310 @@
+//! One copy of a call on the wire: what the service's code sees of it, and the guard that records
+//! how it ended.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hedgerow_protocol::ids::ReplicaName;
+use tokio::time::Instant;
+
+use crate::permit::Slot;
+use crate::pool::Replica;
+use crate::route::RouteState;
+use crate::stats::recorder::{Counter, Series};
+
+/// Name of the header, or of the gRPC metadata entry, that marks a hedge on the wire.
+pub const HEDGE_HEADER: &str = "hedgerow-attempt";
+/// Its value.
+pub const HEDGE_MARK: &str = "hedge";
+
+/// Which copy of the call an attempt is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AttemptKind {
+    /// The first one.
+    Primary,
+    /// The second one, sent because the first was slow.
+    Hedge,
+}
+
+impl AttemptKind {
+    /// `primary` or `hedge`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::Hedge => "hedge",
+        }
+    }
+}
+
+/// One attempt of a call, handed to the code that carries it out.
+///
+/// It keeps the route's permit for as long as it, or a [`Hold`] from it, is kept.
+#[derive(Debug)]
+pub struct Attempt {
+    hold: Hold,
+    deadline: Instant,
+    marked: bool,
+}
+
+impl Attempt {
+    /// The replica to call. The dependency's own name where the route has no
+    /// [`Replicas`](crate::Replicas) and the call pins none.
+    pub fn replica(&self) -> &ReplicaName {
+        &self.hold.replica.name
+    }
+
+    /// Primary or hedge.
+    pub fn kind(&self) -> AttemptKind {
+        self.hold.kind
+    }
+
+    /// When the call ends, answered or not; to be told to the dependency where its protocol can.
+    /// Tokio's `Instant`, for `tokio::time::timeout_at`.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// What to put on the wire: the mark of a hedge, for the dependency to see that it need not
+    /// hedge calls of its own. Nothing for a primary, but where the call was
+    /// [already a hedge](crate::Call::already_hedge).
+    pub fn headers(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+        self.marked
+            .then_some((HEDGE_HEADER, HEDGE_MARK))
+            .into_iter()
+    }
+
+    /// Keeps the permit until dropped: for work that goes on when the attempt's future is dropped,
+    /// such as a spawned task or a blocking call.
+    #[must_use = "the permit is kept as long as this is"]
+    pub fn hold(&self) -> Hold {
+        self.hold.clone()
+    }
+}
+
+/// Keeps an attempt's permit: see [`Attempt::hold`].
+#[derive(Debug)]
+pub struct Hold {
+    route: Arc<RouteState>,
+    replica: Arc<Replica>,
+    slot: Slot,
+    kind: AttemptKind,
+}
+
+impl Clone for Hold {
+    fn clone(&self) -> Self {
+        self.route.slots.hold(&self.slot);
+        Self {
+            route: self.route.clone(),
+            replica: self.replica.clone(),
+            slot: self.slot.clone(),
+            kind: self.kind,
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        release(&self.route, &self.replica, &self.slot, self.kind);
+    }
+}
+
+/// One holder less; the last one gives the permit back.
+fn release(route: &RouteState, replica: &Replica, slot: &Slot, kind: AttemptKind) {
+    if route.slots.release(slot) {
+        replica.in_flight.fetch_sub(1, Ordering::Relaxed);
+        if kind == AttemptKind::Hedge {
+            route.hedges_alive.fetch_sub(1, Ordering::Relaxed);
+        }
+        route.recorder.alive(-1);
+    }
+}
+
+/// How an attempt that was not cancelled ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Answered,
+    Failed,
+}
+
+/// Records how the attempt ended; dropped before it did, that it was cancelled. `R` is the route,
+/// borrowed by a call, owned by a loser that is watched to its end.
+#[derive(Debug)]
+pub(crate) struct AttemptGuard<R: Deref<Target = RouteState>> {
+    route: R,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    replica: Arc<Replica>,
+    slot: Slot,
+    began: Instant,
+    kind: AttemptKind,
+    /// Whether the call may be hedged: of others nothing is recorded.
+    recorded: bool,
+}
+
+/// What [`begin`] needs to know.
+pub(crate) struct Beginning {
+    pub(crate) replica: Arc<Replica>,
+    pub(crate) kind: AttemptKind,
+    pub(crate) now: Instant,
+    pub(crate) deadline: Instant,
+    pub(crate) recorded: bool,
+    pub(crate) already_hedge: bool,
+}
+
+/// Begins an attempt: the guard for the race, the attempt for the service. A hedge has its permit
+/// already; a primary is never refused one, it only counts.
+pub(crate) fn begin(
+    route: &Arc<RouteState>,
+    beginning: Beginning,
+) -> (AttemptGuard<&RouteState>, Attempt) {
+    let Beginning {
+        replica,
+        kind,
+        now,
+        deadline,
+        recorded,
+        already_hedge,
+    } = beginning;
+    let primary = kind == AttemptKind::Primary;
+    if primary {
+        route.recorder.alive(1);
+    }
+    replica.in_flight.fetch_add(1, Ordering::Relaxed);
+    if recorded {
+        let counter = if primary {
+            &replica.started
+        } else {
+            &replica.hedged
+        };
+        counter.fetch_add(1, Ordering::Release);
+    }
+    // Two holders: the guard and the attempt.
+    let slot = route
+        .slots
+        .take(route.since_birth(now), 2, primary && recorded);
+    let hold = Hold {
+        route: route.clone(),
+        replica: replica.clone(),
+        slot: slot.clone(),
+        kind,
+    };
+    let attempt = Attempt {
+        hold,
+        deadline,
+        marked: already_hedge || !primary,
+    };
+    let running = Running {
+        replica,
+        slot,
+        began: now,
+        kind,
+        recorded,
+    };
+    (
+        AttemptGuard {
+            route,
+            running: Some(running),
+        },
+        attempt,
+    )
+}
+
+impl<R: Deref<Target = RouteState>> AttemptGuard<R> {
+    pub(crate) fn replica(&self) -> Option<&Arc<Replica>> {
+        self.running.as_ref().map(|running| &running.replica)
+    }
+
+    /// It ended by itself while its call went on.
+    pub(crate) fn ended(mut self, ending: Ending, now: Instant) {
+        if let Some(running) = self.running.take() {
+            running.count_end(&self.route, ending);
+            running.record(&self.route, ending == Ending::Answered, now);
+            running.close(&self.route);
+        }
+    }
+
+    /// A loser that was watched ended by itself. In no error rate, neither above nor below the
+    /// line: only its latency was wanted.
+    pub(crate) fn loser_ended(mut self, ending: Ending, now: Instant) {
+        if let Some(running) = self.running.take() {
+            running.record(&self.route, ending == Ending::Answered, now);
+            running.close(&self.route);
+        }
+    }
+}
+
+impl AttemptGuard<&RouteState> {
+    /// The same guard, for a task that outlives the call.
+    pub(crate) fn detach(mut self, route: Arc<RouteState>) -> AttemptGuard<Arc<RouteState>> {
+        AttemptGuard {
+            route,
+            running: self.running.take(),
+        }
+    }
+}
+
+impl<R: Deref<Target = RouteState>> Drop for AttemptGuard<R> {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.record(&self.route, false, Instant::now());
+            running.close(&self.route);
+        }
+    }
+}
+
+impl Running {
+    fn count_end(&self, route: &RouteState, ending: Ending) {
+        if !self.recorded {
+            return;
+        }
+        let failed = ending == Ending::Failed;
+        let (finished, errors) = match self.kind {
+            AttemptKind::Primary => (Counter::PrimaryFinished, Counter::PrimaryErrors),
+            AttemptKind::Hedge => (Counter::HedgeFinished, Counter::HedgeErrors),
+        };
+        route.recorder.count(finished);
+        if failed {
+            route.recorder.count(errors);
+        }
+        if self.kind == AttemptKind::Primary {
+            self.replica.finished.fetch_add(1, Ordering::Release);
+            if failed {
+                self.replica.errors.fetch_add(1, Ordering::Release);
+            }
+        }
+    }
+
+    /// Its age on its own clock. `Instant` never goes backwards here: the difference saturates.
+    fn record(&self, route: &RouteState, done: bool, now: Instant) {
+        if !self.recorded {
+            return;
+        }
+        let age = now.saturating_duration_since(self.began);
+        let series = match (self.kind, done) {
+            (AttemptKind::Primary, true) => Series::PrimaryDone,
+            (AttemptKind::Primary, false) => Series::PrimaryCensored,
+            (AttemptKind::Hedge, true) => Series::HedgeDone,
+            (AttemptKind::Hedge, false) => Series::HedgeCensored,
+        };
+        route.recorder.record(series, age);
+        if self.kind == AttemptKind::Primary {
+            let of_replica = if done {
+                &self.replica.done
+            } else {
+                &self.replica.censored
+            };
+            of_replica.record(age);
+        }
+    }
+
+    fn close(&self, route: &RouteState) {
+        if self.kind == AttemptKind::Primary && self.recorded {
+            route.slots.answered(&self.slot);
+        }
+        release(route, &self.replica, &self.slot, self.kind);
+    }
+}

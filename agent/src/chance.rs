@@ -1,0 +1,69 @@
+//! Chance on the hot path: a counter and a mixer for each thread, two nanoseconds a draw.
+//!
+//! Nothing secret hangs on these draws (which replica, which arm, which call is watched), so a
+//! splitmix64 stream is enough; each thread starts its own from the process's hash seed.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
+
+thread_local! {
+    static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(std::thread::current().id()));
+}
+
+/// Sixty-four bits, evenly spread.
+pub(crate) fn draw() -> u64 {
+    STATE.with(|state| {
+        let next = state.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        state.set(next);
+        mix(next)
+    })
+}
+
+/// True in a share of `parts / 2^24` of the draws.
+pub(crate) fn one_in(parts: u32) -> bool {
+    ((draw() >> 40) as u32) < parts
+}
+
+/// An index below `n`; 0 for none.
+pub(crate) fn below(n: usize) -> usize {
+    // Multiply-shift: no division, and the bias of 2^-64 x n is beyond measuring.
+    ((u128::from(draw()) * n as u128) >> 64) as usize
+}
+
+/// Starts this thread's stream anew, for tests that have to come out alike each time.
+#[cfg(test)]
+pub(crate) fn seed(seed: u64) {
+    STATE.with(|state| state.set(seed));
+}
+
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_come_out_as_asked() {
+        seed(1);
+        for parts in [0u32, 1 << 20, 1 << 23, 1 << 24] {
+            let hits = (0..100_000).filter(|_| one_in(parts)).count();
+            let expected = 100_000.0 * f64::from(parts) / f64::from(1 << 24);
+            assert!((hits as f64 - expected).abs() < 600.0, "{parts}: {hits}");
+        }
+    }
+
+    #[test]
+    fn indices_are_even_and_below_their_bound() {
+        seed(2);
+        let mut seen = [0u32; 5];
+        for _ in 0..50_000 {
+            seen[below(5)] += 1;
+        }
+        assert!(seen.iter().all(|n| (9_500..10_500).contains(n)), "{seen:?}");
+        assert_eq!(below(0), 0);
+    }
+}

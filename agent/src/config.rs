@@ -1,0 +1,259 @@
+//! The agent's settings, and the one place that reads them from the environment.
+
+use std::path::PathBuf;
+
+use hedgerow_protocol::ids::{NameError, ServiceName, ZoneName};
+use hedgerow_protocol::session::Text;
+use secrecy::SecretString;
+
+use crate::agent::Agent;
+use crate::error::ConfigError;
+use crate::link::LinkSettings;
+
+/// Environment variables read by [`AgentBuilder::from_env`].
+pub mod env {
+    /// The controller's address.
+    pub const CONTROLLER: &str = "HEDGEROW_CONTROLLER";
+    /// The token itself.
+    pub const TOKEN: &str = "HEDGEROW_TOKEN";
+    /// A file with the token.
+    pub const TOKEN_FILE: &str = "HEDGEROW_TOKEN_FILE";
+    /// A file with the certificates, in PEM, that controllers are believed by.
+    pub const CA_CERTIFICATE_FILE: &str = "HEDGEROW_CA_CERTIFICATE_FILE";
+    /// The failure domain this process runs in.
+    pub const ZONE: &str = "HEDGEROW_ZONE";
+}
+
+/// Settings of an agent: see [`Agent::builder`]. Nothing is checked before
+/// [`connect`](Self::connect), so that settings can be given in any order.
+#[derive(Debug, Clone, Default)]
+#[must_use = "settings do nothing until `connect`"]
+#[non_exhaustive]
+pub struct AgentBuilder {
+    service: Option<String>,
+    zone: Option<String>,
+    build: String,
+    controller: Option<String>,
+    token: Option<SecretString>,
+    token_file: Option<PathBuf>,
+    ca_certificate_file: Option<PathBuf>,
+    allow_plaintext: bool,
+    registry: Option<prometheus::Registry>,
+}
+
+/// Checked settings.
+pub(crate) struct Settings {
+    pub(crate) service: Option<ServiceName>,
+    pub(crate) zone: Option<ZoneName>,
+    pub(crate) build: Text,
+    pub(crate) controller: Option<String>,
+    pub(crate) link: Option<LinkSettings>,
+    pub(crate) registry: Option<prometheus::Registry>,
+}
+
+impl AgentBuilder {
+    /// The service's name, for its own logs. Who it is to the controller is decided by the token.
+    pub fn service(mut self, name: impl Into<String>) -> Self {
+        self.service = Some(name.into());
+        self
+    }
+
+    /// The failure domain this process runs in. Hedges of calls to a replica prefer another one's.
+    pub fn zone(mut self, zone: impl Into<String>) -> Self {
+        self.zone = Some(zone.into());
+        self
+    }
+
+    /// The service's own build, shown beside the agent: which deploy misbehaves.
+    pub fn build_label(mut self, build: impl Into<String>) -> Self {
+        self.build = build.into();
+        self
+    }
+
+    /// The controller's address: `https://host:port`, or `http://` to this machine. Without one the
+    /// agent observes, and hedges only where [`RouteBuilder::hedge_standalone`] says so.
+    ///
+    /// [`RouteBuilder::hedge_standalone`]: crate::RouteBuilder::hedge_standalone
+    pub fn controller(mut self, address: impl Into<String>) -> Self {
+        self.controller = Some(address.into());
+        self
+    }
+
+    /// The token that says which service this is.
+    pub fn token(mut self, token: SecretString) -> Self {
+        self.token = Some(token);
+        self.token_file = None;
+        self
+    }
+
+    /// A file with the token; white space around it is not part of it.
+    pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.token_file = Some(path.into());
+        self.token = None;
+        self
+    }
+
+    /// A file with the certificates, in PEM, of the authorities whose controllers are believed.
+    /// Needed for `https`.
+    pub fn ca_certificate_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ca_certificate_file = Some(path.into());
+        self
+    }
+
+    /// Lets the token cross a network in the clear, to an `http` controller that is not on this
+    /// machine.
+    pub fn allow_plaintext(mut self, allow: bool) -> Self {
+        self.allow_plaintext = allow;
+        self
+    }
+
+    /// The host's registry, for the agent's metrics. Each agent of a process needs its own.
+    pub fn registry(mut self, registry: prometheus::Registry) -> Self {
+        self.registry = Some(registry);
+        self
+    }
+
+    /// Takes what the environment says (see [`env`]) for everything that was not set before.
+    pub fn from_env(self) -> Self {
+        self.filled_from(|name| std::env::var(name).ok())
+    }
+
+    fn filled_from(mut self, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let variable = |name| variable(name).filter(|value| !value.trim().is_empty());
+        self.controller = self.controller.or_else(|| variable(env::CONTROLLER));
+        self.zone = self.zone.or_else(|| variable(env::ZONE));
+        self.ca_certificate_file = self
+            .ca_certificate_file
+            .or_else(|| variable(env::CA_CERTIFICATE_FILE).map(PathBuf::from));
+        if self.token.is_none() && self.token_file.is_none() {
+            self.token = variable(env::TOKEN).map(SecretString::from);
+            if self.token.is_none() {
+                self.token_file = variable(env::TOKEN_FILE).map(PathBuf::from);
+            }
+        }
+        self
+    }
+
+    /// Checks the settings and starts the agent. A controller that is away is no error: nothing
+    /// here waits for it. Must be called on a tokio runtime.
+    pub async fn connect(self) -> Result<Agent, ConfigError> {
+        Agent::start(self.check().await?)
+    }
+
+    async fn check(self) -> Result<Settings, ConfigError> {
+        let service = self
+            .service
+            .map(|text| name("service", text, ServiceName::new))
+            .transpose()?;
+        let zone = self
+            .zone
+            .map(|text| name("zone", text, ZoneName::new))
+            .transpose()?;
+        let link = match &self.controller {
+            None => None,
+            Some(endpoint) => {
+                let token = match (self.token, &self.token_file) {
+                    (Some(token), _) => token,
+                    (None, Some(path)) => {
+                        let text = read("token_file", path).await?;
+                        SecretString::from(String::from_utf8_lossy(&text).trim().to_owned())
+                    }
+                    (None, None) => {
+                        return Err(ConfigError::Missing {
+                            field: "token",
+                            expected: "a controller needs one: set the token, a token file, \
+                                       HEDGEROW_TOKEN or HEDGEROW_TOKEN_FILE",
+                        });
+                    }
+                };
+                let ca_pem = match &self.ca_certificate_file {
+                    Some(path) => Some(read("ca_certificate_file", path).await?),
+                    None => None,
+                };
+                Some(LinkSettings {
+                    endpoint: endpoint.clone(),
+                    token,
+                    ca_pem,
+                    allow_plaintext: self.allow_plaintext,
+                })
+            }
+        };
+        Ok(Settings {
+            service,
+            zone,
+            build: Text::lossy(self.build),
+            controller: self.controller,
+            link,
+            registry: self.registry,
+        })
+    }
+}
+
+fn name<T>(
+    field: &'static str,
+    value: String,
+    check: impl Fn(&str) -> Result<T, NameError>,
+) -> Result<T, ConfigError> {
+    check(&value).map_err(|error| ConfigError::Name {
+        field,
+        value,
+        error,
+    })
+}
+
+async fn read(field: &'static str, path: &PathBuf) -> Result<Vec<u8>, ConfigError> {
+    tokio::fs::read(path)
+        .await
+        .map_err(|source| ConfigError::File {
+            field,
+            path: path.clone(),
+            source,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    async fn refused(builder: AgentBuilder) -> String {
+        builder.check().await.err().unwrap().to_string()
+    }
+
+    #[tokio::test]
+    async fn what_cannot_stand_is_named_with_what_was_expected() {
+        assert_eq!(
+            refused(Agent::builder().service(" ")).await,
+            "service: \" \" must not be blank"
+        );
+        let no_token = refused(Agent::builder().controller("http://127.0.0.1:1")).await;
+        assert!(no_token.starts_with("token: missing;"), "{no_token}");
+        let no_file = Agent::builder()
+            .controller("http://127.0.0.1:1")
+            .token_file("/nowhere/t");
+        assert_eq!(refused(no_file).await, "token_file: cannot read /nowhere/t");
+    }
+
+    #[tokio::test]
+    async fn the_environment_fills_in_what_was_not_set() {
+        let variables = |name: &str| match name {
+            env::CONTROLLER => Some("http://127.0.0.1:7420".to_owned()),
+            env::TOKEN => Some("from-environment".to_owned()),
+            env::ZONE => Some("eu-2".to_owned()),
+            _ => None,
+        };
+        let settings = Agent::builder().zone("eu-1").filled_from(variables);
+        let settings = settings.check().await.unwrap();
+        assert_eq!(settings.zone.unwrap().as_str(), "eu-1");
+        let link = settings.link.unwrap();
+        assert_eq!(link.endpoint, "http://127.0.0.1:7420");
+        assert_eq!(link.token.expose_secret(), "from-environment");
+    }
+
+    #[test]
+    fn s9_settings_print_no_token() {
+        let builder = Agent::builder().token(SecretString::from("canary-7f3a"));
+        assert!(!format!("{builder:?}").contains("canary"));
+    }
+}

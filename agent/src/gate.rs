@@ -1,0 +1,111 @@
+//! The directive as the hot path sees it: a few atomics, each good with any value of the others.
+//!
+//! There is no pair here that must be read together, so no lock and no version: a call that sees
+//! the new threshold and the old probability does something either directive allows. The mode alone
+//! decides whether anything is hedged, and it shares its word with the probability and the holdout.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hedgerow_protocol::units::{Ratio, Threshold};
+
+const OPEN: u64 = 1;
+const PROBABILITY_SHIFT: u32 = 1;
+const HOLDOUT_SHIFT: u32 = 26;
+/// A share in 2^24 parts needs 25 bits, as 1 is one of them.
+const SHARE: u64 = (1 << 25) - 1;
+
+/// 2^24 parts to the whole, for [`crate::chance::one_in`].
+fn parts(ratio: Ratio) -> u64 {
+    (ratio.get() * f64::from(1u32 << 24)) as u64
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// Nanoseconds; 0: none, nothing crosses.
+    threshold: AtomicU64,
+    /// Nanoseconds an answer typically takes; 0: not known.
+    typical: AtomicU64,
+    word: AtomicU64,
+}
+
+/// One reading of mode, probability and holdout.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading(u64);
+
+impl Reading {
+    /// Whether the mode lets anything be hedged.
+    pub(crate) fn open(self) -> bool {
+        self.0 & OPEN != 0
+    }
+
+    /// Share of crossed calls to hedge, in 2^24 parts.
+    pub(crate) fn probability(self) -> u32 {
+        ((self.0 >> PROBABILITY_SHIFT) & SHARE) as u32
+    }
+
+    /// Share of eligible calls never hedged, in 2^24 parts.
+    pub(crate) fn holdout(self) -> u32 {
+        ((self.0 >> HOLDOUT_SHIFT) & SHARE) as u32
+    }
+}
+
+impl Gate {
+    pub(crate) fn set(&self, open: bool, probability: Ratio, holdout: Ratio) {
+        let word = if open { OPEN } else { 0 }
+            | (parts(probability) << PROBABILITY_SHIFT)
+            | (parts(holdout) << HOLDOUT_SHIFT);
+        self.word.store(word, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_threshold(&self, threshold: Option<Threshold>) {
+        let ns = threshold.map_or(0, |threshold| threshold.get().as_nanos() as u64);
+        self.threshold.store(ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_typical(&self, typical: Duration) {
+        self.typical
+            .store(typical.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> Reading {
+        Reading(self.word.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn threshold(&self) -> Option<Duration> {
+        match self.threshold.load(Ordering::Relaxed) {
+            0 => None,
+            ns => Some(Duration::from_nanos(ns)),
+        }
+    }
+
+    pub(crate) fn typical(&self) -> Duration {
+        Duration::from_nanos(self.typical.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b14_a_new_gate_is_shut_and_has_no_threshold() {
+        let gate = Gate::default();
+        assert!(!gate.read().open());
+        assert_eq!(gate.threshold(), None);
+    }
+
+    #[test]
+    fn the_word_keeps_its_three_parts_apart() {
+        let gate = Gate::default();
+        gate.set(true, Ratio::ONE, Ratio::ONE);
+        let all = gate.read();
+        assert!(all.open());
+        assert_eq!((all.probability(), all.holdout()), (1 << 24, 1 << 24));
+        gate.set(false, Ratio::clamped(0.5), Ratio::ZERO);
+        let half = gate.read();
+        assert!(!half.open());
+        assert_eq!((half.probability(), half.holdout()), (1 << 23, 0));
+    }
+}

@@ -1,0 +1,315 @@
+//! The agent's own switch-off: too many failing primaries, or push-back. Pure.
+//!
+//! It works beside the controller's (the stricter of the two holds) because an agent sees its own
+//! errors a second before anybody else does, and it is all there is without a controller.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use hedgerow_protocol::directive::OffReason;
+use hedgerow_protocol::ids::ReplicaName;
+use hedgerow_protocol::limits::ERROR_PRIMARIES_MIN;
+use hedgerow_protocol::units::Ratio;
+
+/// Seconds kept: at 2 primaries a second a verdict takes nearly a minute.
+const SECONDS_MAX: usize = 60;
+/// Seconds in a row that a verdict needs.
+const SECONDS_IN_A_ROW: u32 = 2;
+/// Share of push-back answers that is too much.
+const PUSH_BACK_LIMIT: f64 = 0.01;
+/// Least time off.
+const LEAST_STAY: Duration = Duration::from_secs(10);
+/// Most times off within [`CHANGES_WINDOW`]; then off until the oldest of them is that old.
+const CHANGES_MAX: usize = 12;
+const CHANGES_WINDOW: Duration = Duration::from_hours(1);
+
+/// Primaries of one replica in one second.
+#[derive(Debug, Clone)]
+pub(crate) struct ReplicaErrors {
+    pub(crate) replica: ReplicaName,
+    pub(crate) finished: u64,
+    pub(crate) errors: u64,
+}
+
+/// What ended in one second. Losers are in none of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ended {
+    pub(crate) primaries: u64,
+    pub(crate) errors: u64,
+    pub(crate) attempts: u64,
+    pub(crate) push_back: u64,
+    pub(crate) replicas: Vec<ReplicaErrors>,
+}
+
+impl Ended {
+    fn add(&mut self, other: &Self) {
+        self.primaries += other.primaries;
+        self.errors += other.errors;
+        self.attempts += other.attempts;
+        self.push_back += other.push_back;
+        for theirs in &other.replicas {
+            match self
+                .replicas
+                .iter_mut()
+                .find(|ours| ours.replica == theirs.replica)
+            {
+                Some(ours) => {
+                    ours.finished += theirs.finished;
+                    ours.errors += theirs.errors;
+                }
+                None => self.replicas.push(theirs.clone()),
+            }
+        }
+    }
+
+    /// The share of failing primaries without replicas that alone are at fault. None under 100
+    /// primaries: no data, no verdict.
+    fn error_share(&self, limit: f64) -> Option<f64> {
+        if self.primaries < ERROR_PRIMARIES_MIN {
+            return None;
+        }
+        let (mut primaries, mut errors) = (self.primaries, self.errors);
+        for named in failing(&self.replicas, limit) {
+            primaries = primaries.saturating_sub(named.finished);
+            errors = errors.saturating_sub(named.errors);
+        }
+        (primaries > 0).then(|| errors as f64 / primaries as f64)
+    }
+
+    fn push_back_share(&self) -> Option<f64> {
+        (self.attempts >= ERROR_PRIMARIES_MIN).then(|| self.push_back as f64 / self.attempts as f64)
+    }
+}
+
+/// Replicas whose error share is over twice the others' and four standard errors above it, worst
+/// first, at most half of them: a majority that fails is the dependency failing.
+fn failing(replicas: &[ReplicaErrors], limit: f64) -> Vec<&ReplicaErrors> {
+    let mut rest: Vec<_> = replicas
+        .iter()
+        .filter(|replica| replica.finished > 0)
+        .collect();
+    let most = rest.len() / 2;
+    let share = |replica: &ReplicaErrors| replica.errors as f64 / replica.finished as f64;
+    rest.sort_by(|a, b| share(b).total_cmp(&share(a)));
+    let mut named = Vec::new();
+    while named.len() < most && rest.len() > 1 {
+        let worst = rest[0];
+        // Sorted downwards, the lower median of the others is the later of the middle two.
+        let others = &rest[1..];
+        let base = share(others[others.len() / 2]).max(limit / 2.0);
+        let error = (base * (1.0 - base) / worst.finished as f64).sqrt();
+        let stands_out = share(worst) > 2.0 * base && share(worst) > base + 4.0 * error;
+        if worst.finished < ERROR_PRIMARIES_MIN || worst.errors < 10 || !stands_out {
+            break;
+        }
+        named.push(rest.remove(0));
+    }
+    named
+}
+
+/// Off, and why.
+#[derive(Debug, Clone, Copy)]
+struct Off {
+    reason: OffReason,
+    since: Duration,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct OwnSwitch {
+    seconds: VecDeque<Ended>,
+    off: Option<Off>,
+    in_a_row: u32,
+    /// When it went off, within the last hour.
+    offs: VecDeque<Duration>,
+}
+
+impl OwnSwitch {
+    pub(crate) fn off(&self) -> Option<OffReason> {
+        self.off.map(|off| off.reason)
+    }
+
+    /// The shortest window with enough of what `count` counts.
+    fn window(&self, count: impl Fn(&Ended) -> u64) -> Ended {
+        let mut window = Ended::default();
+        for second in &self.seconds {
+            window.add(second);
+            if count(&window) >= ERROR_PRIMARIES_MIN {
+                break;
+            }
+        }
+        window
+    }
+
+    /// A second is over.
+    pub(crate) fn tick(&mut self, now: Duration, ended: Ended, limit: Ratio) {
+        self.seconds.push_front(ended);
+        self.seconds.truncate(SECONDS_MAX);
+        self.offs
+            .retain(|at| now.saturating_sub(*at) < CHANGES_WINDOW);
+        let errors = self
+            .window(|window| window.primaries)
+            .error_share(limit.get());
+        let push_back = self.window(|window| window.attempts).push_back_share();
+        match self.off {
+            None => {
+                let failing = errors.is_some_and(|share| share > limit.get());
+                let pushed = push_back.is_some_and(|share| share > PUSH_BACK_LIMIT);
+                self.in_a_row = if failing || pushed {
+                    self.in_a_row + 1
+                } else {
+                    0
+                };
+                if self.in_a_row >= SECONDS_IN_A_ROW {
+                    let reason = if pushed {
+                        OffReason::PushBack
+                    } else {
+                        OffReason::Errors
+                    };
+                    self.off = Some(Off { reason, since: now });
+                    self.offs.push_back(now);
+                }
+            }
+            Some(Off { reason, since }) => {
+                let calm = match reason {
+                    OffReason::PushBack => push_back.is_some_and(|share| share <= PUSH_BACK_LIMIT),
+                    _ => errors.is_some_and(|share| share < limit.get() / 2.0),
+                };
+                let stayed = now.saturating_sub(since) >= LEAST_STAY;
+                if calm && stayed && self.offs.len() < CHANGES_MAX {
+                    self.off = None;
+                    self.in_a_row = 0;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(primaries: u64, errors: u64) -> Ended {
+        Ended {
+            primaries,
+            errors,
+            attempts: primaries,
+            ..Ended::default()
+        }
+    }
+
+    fn limit() -> Ratio {
+        Ratio::new(0.05).unwrap()
+    }
+
+    /// One second for each entry, from second `from` on.
+    fn run(switch: &mut OwnSwitch, from: u64, seconds: &[Ended]) {
+        for (second, ended) in (from..).zip(seconds) {
+            switch.tick(Duration::from_secs(second), ended.clone(), limit());
+        }
+    }
+
+    #[test]
+    fn two_seconds_over_the_limit_switch_off_one_does_not() {
+        let mut switch = OwnSwitch::default();
+        run(
+            &mut switch,
+            0,
+            &[ended(1000, 600), ended(1000, 0), ended(1000, 600)],
+        );
+        assert_eq!(switch.off(), None);
+        run(&mut switch, 3, &[ended(1000, 600)]);
+        assert_eq!(switch.off(), Some(OffReason::Errors));
+    }
+
+    #[test]
+    fn p16_under_a_hundred_primaries_there_is_no_verdict() {
+        let mut switch = OwnSwitch::default();
+        run(
+            &mut switch,
+            0,
+            &[ended(30, 30), ended(30, 30), ended(30, 30)],
+        );
+        assert_eq!(switch.off(), None);
+        run(&mut switch, 3, &[ended(30, 30), ended(30, 30)]);
+        assert_eq!(switch.off(), Some(OffReason::Errors));
+        // Silence switches nothing on.
+        run(&mut switch, 5, &vec![Ended::default(); 300]);
+        assert_eq!(switch.off(), Some(OffReason::Errors));
+    }
+
+    #[test]
+    fn p14_on_again_under_half_the_limit_after_the_least_stay() {
+        let mut switch = OwnSwitch::default();
+        run(&mut switch, 0, &[ended(1000, 600), ended(1000, 600)]);
+        run(&mut switch, 2, &vec![ended(1000, 0); 9]);
+        assert_eq!(switch.off(), Some(OffReason::Errors), "10 s are not over");
+        run(&mut switch, 11, &[ended(1000, 40)]);
+        assert_eq!(
+            switch.off(),
+            Some(OffReason::Errors),
+            "4 % is not under half of 5 %"
+        );
+        run(&mut switch, 12, &[ended(1000, 10)]);
+        assert_eq!(switch.off(), None);
+    }
+
+    #[test]
+    fn c14_push_back_over_one_percent_switches_off() {
+        let mut switch = OwnSwitch::default();
+        let pushed = |push_back| Ended {
+            push_back,
+            ..ended(1000, 0)
+        };
+        run(&mut switch, 0, &vec![pushed(9); 5]);
+        assert_eq!(switch.off(), None);
+        run(&mut switch, 5, &[pushed(11), pushed(11)]);
+        assert_eq!(switch.off(), Some(OffReason::PushBack));
+        run(&mut switch, 7, &vec![pushed(0); 12]);
+        assert_eq!(switch.off(), None);
+    }
+
+    #[test]
+    fn one_failing_replica_is_not_the_dependency_failing() {
+        let with = |errors: [u64; 3]| Ended {
+            replicas: errors
+                .iter()
+                .enumerate()
+                .map(|(i, errors)| ReplicaErrors {
+                    replica: ReplicaName::new(&format!("r{i}")).unwrap(),
+                    finished: 300,
+                    errors: *errors,
+                })
+                .collect(),
+            ..ended(900, errors.iter().sum())
+        };
+        let mut switch = OwnSwitch::default();
+        run(&mut switch, 0, &vec![with([300, 0, 0]); 5]);
+        assert_eq!(switch.off(), None);
+        run(&mut switch, 5, &vec![with([300, 300, 0]); 2]);
+        assert_eq!(
+            switch.off(),
+            Some(OffReason::Errors),
+            "two of three are the majority"
+        );
+    }
+
+    #[test]
+    fn p14_no_more_than_twelve_times_an_hour() {
+        let mut switch = OwnSwitch::default();
+        let mut offs = 0;
+        for cycle in 0..100u64 {
+            let was = switch.off().is_none();
+            run(
+                &mut switch,
+                cycle * 30,
+                &[ended(1000, 600), ended(1000, 600)],
+            );
+            offs += u32::from(was && switch.off().is_some());
+            run(&mut switch, cycle * 30 + 2, &vec![ended(1000, 0); 28]);
+        }
+        assert_eq!(offs, 12);
+        run(&mut switch, 3_700, &vec![ended(1000, 0); 12]);
+        assert_eq!(switch.off(), None, "the hour is over");
+    }
+}

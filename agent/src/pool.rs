@@ -1,0 +1,457 @@
+//! A route's replicas with what is known of each, and which of them the next attempt goes to.
+//!
+//! The hot path reads a snapshot that is replaced whole when the host changes its list, when a
+//! caller pins a replica not seen before, or when a directive changes who is on probation.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use arc_swap::{ArcSwap, Guard};
+use hedgerow_protocol::ids::{ReplicaName, ZoneName};
+use hedgerow_protocol::limits::REPLICAS_PER_ROUTE_MAX;
+use parking_lot::Mutex;
+
+use crate::chance;
+use crate::replicas::{Member, Replicas};
+use crate::stats::recorder::AtomicHistogram;
+use crate::stats::replica::ReplicaBooks;
+
+/// A replica on probation is taken in a tenth of the draws that fall on it, in 2^24 parts.
+const PROBATION_SHARE: u32 = (1 << 24) / 10;
+/// Hedges a replica may have beyond its share before its zone is no longer a reason to prefer it:
+/// so that the first hedge of a quiet replica is not already too many.
+const HEDGES_FREE: f64 = 2.0;
+
+/// One replica as one route knows it. Counters are cumulative.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    pub(crate) name: ReplicaName,
+    pub(crate) zone: Option<ZoneName>,
+    /// Attempts alive on it.
+    pub(crate) in_flight: AtomicI64,
+    pub(crate) started: AtomicU64,
+    pub(crate) crossed: AtomicU64,
+    pub(crate) finished: AtomicU64,
+    pub(crate) errors: AtomicU64,
+    pub(crate) hedged: AtomicU64,
+    pub(crate) won: AtomicU64,
+    pub(crate) done: AtomicHistogram,
+    pub(crate) censored: AtomicHistogram,
+    /// `hedged` and `started` some seconds ago: its share is judged on what came since.
+    hedged_before: AtomicU64,
+    started_before: AtomicU64,
+    pub(crate) books: Mutex<ReplicaBooks>,
+}
+
+impl Replica {
+    pub(crate) fn new(name: ReplicaName, zone: Option<ZoneName>) -> Self {
+        Self {
+            name,
+            zone,
+            in_flight: AtomicI64::new(0),
+            started: AtomicU64::new(0),
+            crossed: AtomicU64::new(0),
+            finished: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            hedged: AtomicU64::new(0),
+            won: AtomicU64::new(0),
+            done: AtomicHistogram::default(),
+            censored: AtomicHistogram::default(),
+            hedged_before: AtomicU64::new(0),
+            started_before: AtomicU64::new(0),
+            books: Mutex::default(),
+        }
+    }
+
+    /// Begins a new stretch for judging its share of hedges.
+    pub(crate) fn begin_stretch(&self) {
+        self.hedged_before
+            .store(self.hedged.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.started_before
+            .store(self.started.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Whether one more hedge stays within `budget` times its share of the primaries.
+    fn within_share(&self, budget: f64) -> bool {
+        let since = |now: &AtomicU64, before: &AtomicU64| {
+            now.load(Ordering::Relaxed)
+                .saturating_sub(before.load(Ordering::Relaxed)) as f64
+        };
+        since(&self.hedged, &self.hedged_before) + 1.0
+            <= budget * since(&self.started, &self.started_before) + HEDGES_FREE
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Place {
+    replica: Arc<Replica>,
+    probation: bool,
+}
+
+/// What the hot path reads.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    version: u64,
+    /// What may be picked.
+    places: Vec<Place>,
+    /// The same by name, and the replicas that callers pinned.
+    by_name: BTreeMap<ReplicaName, Arc<Replica>>,
+    healthy: usize,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Pool {
+    list: Option<Replicas>,
+    snapshot: ArcSwap<Snapshot>,
+    /// Held while a new snapshot is made, never by a call that finds what it needs in the old one.
+    probation: Mutex<Vec<ReplicaName>>,
+    /// Stands for "the dependency" where there is no list and no pin.
+    anywhere: Arc<Replica>,
+}
+
+/// A picked replica, and whether probation turned another one away on the way to it.
+pub(crate) struct Pick {
+    pub(crate) replica: Arc<Replica>,
+    pub(crate) skipped: bool,
+}
+
+impl Pool {
+    /// `anywhere` is the dependency's own name.
+    pub(crate) fn new(list: Option<Replicas>, anywhere: ReplicaName) -> Self {
+        let pool = Self {
+            list,
+            snapshot: ArcSwap::default(),
+            probation: Mutex::default(),
+            anywhere: Arc::new(Replica::new(anywhere, None)),
+        };
+        pool.renew(None);
+        pool
+    }
+
+    fn current(&self) -> Guard<Arc<Snapshot>> {
+        let snapshot = self.snapshot.load();
+        match &self.list {
+            Some(list) if list.version() != snapshot.version => {
+                drop(snapshot);
+                self.renew(None);
+                self.snapshot.load()
+            }
+            _ => snapshot,
+        }
+    }
+
+    /// Makes a new snapshot, with `pinned` among the known where there is room.
+    fn renew(&self, pinned: Option<&ReplicaName>) {
+        let probation = self.probation.lock();
+        let old = self.snapshot.load_full();
+        let (version, members) = match &self.list {
+            Some(list) => (list.version(), list.members()),
+            None => (0, Arc::default()),
+        };
+        let known = |member: &Member| match old.by_name.get(&member.name) {
+            Some(replica) if replica.zone == member.zone => replica.clone(),
+            _ => Arc::new(Replica::new(member.name.clone(), member.zone.clone())),
+        };
+        let mut places: Vec<_> = members
+            .iter()
+            .map(|member| Place {
+                replica: known(member),
+                probation: probation.contains(&member.name),
+            })
+            .collect();
+        let mut healthy = places.iter().filter(|place| !place.probation).count();
+        if healthy == 0 {
+            // Somebody has to answer: probation of all is probation of none.
+            for place in &mut places {
+                place.probation = false;
+            }
+            healthy = places.len();
+        }
+        let mut by_name: BTreeMap<_, _> = places
+            .iter()
+            .map(|place| (place.replica.name.clone(), place.replica.clone()))
+            .collect();
+        // Replicas once pinned stay known, until the list changes: what left it is forgotten then.
+        if old.version == version {
+            for (name, replica) in &old.by_name {
+                by_name
+                    .entry(name.clone())
+                    .or_insert_with(|| replica.clone());
+            }
+        }
+        if let Some(name) = pinned
+            && by_name.len() < REPLICAS_PER_ROUTE_MAX
+        {
+            let replica = || Arc::new(Replica::new(name.clone(), None));
+            by_name.entry(name.clone()).or_insert_with(replica);
+        }
+        self.snapshot.store(Arc::new(Snapshot {
+            version,
+            places,
+            by_name,
+            healthy,
+        }));
+    }
+
+    /// Puts exactly these on probation. Not by the hot path.
+    pub(crate) fn set_probation(&self, names: &[ReplicaName]) {
+        let mut probation = self.probation.lock();
+        if *probation != names {
+            names.clone_into(&mut probation);
+            drop(probation);
+            self.renew(None);
+        }
+    }
+
+    /// How many can be picked from; 0 where the caller pins them.
+    pub(crate) fn len(&self) -> usize {
+        self.current().places.len()
+    }
+
+    /// All that are known, also pinned ones.
+    pub(crate) fn known(&self) -> Vec<Arc<Replica>> {
+        self.current().by_name.values().cloned().collect()
+    }
+
+    /// Those on probation.
+    pub(crate) fn probation(&self) -> Vec<ReplicaName> {
+        self.probation.lock().clone()
+    }
+
+    /// The one a caller named. Beyond 256 names they are all one, so that names cannot fill memory.
+    pub(crate) fn pinned(&self, name: &ReplicaName) -> Arc<Replica> {
+        if let Some(replica) = self.current().by_name.get(name) {
+            return replica.clone();
+        }
+        self.renew(Some(name));
+        match self.current().by_name.get(name) {
+            Some(replica) => replica.clone(),
+            // Not counted under its name, but called by it.
+            None => Arc::new(Replica::new(name.clone(), None)),
+        }
+    }
+
+    /// Where a primary goes: the less loaded of two.
+    pub(crate) fn primary(&self) -> Pick {
+        let snapshot = self.current();
+        let (first, skipped) = match snapshot.places.as_slice() {
+            [] => {
+                return Pick {
+                    replica: self.anywhere.clone(),
+                    skipped: false,
+                };
+            }
+            [only] => {
+                return Pick {
+                    replica: only.replica.clone(),
+                    skipped: false,
+                };
+            }
+            _ => snapshot.draw(),
+        };
+        let (second, skipped_again) = snapshot.draw();
+        let load = |place: &Place| place.replica.in_flight.load(Ordering::Relaxed);
+        let less = if load(second) < load(first) {
+            second
+        } else {
+            first
+        };
+        Pick {
+            replica: less.replica.clone(),
+            skipped: skipped || skipped_again,
+        }
+    }
+
+    /// Where a hedge goes, never to the replica the call waits on: in another zone and within its
+    /// share of hedges if there is one, then within its share, then any; of two, the less loaded.
+    pub(crate) fn hedge(&self, waits_on: &Replica, budget: f64) -> Option<Arc<Replica>> {
+        let snapshot = self.current();
+        let other_zone = |replica: &Replica| {
+            waits_on.zone.is_some() && replica.zone.is_some() && replica.zone != waits_on.zone
+        };
+        snapshot
+            .pick_hedge(waits_on, |replica| {
+                other_zone(replica) && replica.within_share(budget)
+            })
+            .or_else(|| snapshot.pick_hedge(waits_on, |replica| replica.within_share(budget)))
+            .or_else(|| snapshot.pick_hedge(waits_on, |_| true))
+    }
+}
+
+impl Snapshot {
+    /// One place, evenly, but for those on probation: a tenth of their share.
+    fn draw(&self) -> (&Place, bool) {
+        let place = &self.places[chance::below(self.places.len())];
+        if !place.probation || chance::one_in(PROBATION_SHARE) {
+            return (place, false);
+        }
+        let healthy = self.places.iter().filter(|place| !place.probation);
+        let instead = healthy.clone().nth(chance::below(self.healthy));
+        (instead.unwrap_or(place), true)
+    }
+
+    fn pick_hedge(
+        &self,
+        waits_on: &Replica,
+        fits: impl Fn(&Replica) -> bool,
+    ) -> Option<Arc<Replica>> {
+        let candidates = || {
+            self.places
+                .iter()
+                .filter(|place| !place.probation && place.replica.name != waits_on.name)
+                .map(|place| &place.replica)
+                .filter(|replica| fits(replica))
+        };
+        let count = candidates().count();
+        let first = candidates().nth(chance::below(count))?;
+        // A replica may leave its share between the two looks: then there is no second.
+        let second = candidates().nth(chance::below(count)).unwrap_or(first);
+        let load = |replica: &Replica| replica.in_flight.load(Ordering::Relaxed);
+        Some(
+            if load(second) < load(first) {
+                second
+            } else {
+                first
+            }
+            .clone(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(members: &[(&str, Option<&str>)]) -> Pool {
+        let list = Replicas::new(members.iter().copied()).unwrap();
+        Pool::new(Some(list), ReplicaName::new("catalog").unwrap())
+    }
+
+    fn name(text: &str) -> ReplicaName {
+        ReplicaName::new(text).unwrap()
+    }
+
+    fn primaries(pool: &Pool, n: usize) -> BTreeMap<String, u64> {
+        let mut seen = BTreeMap::new();
+        for _ in 0..n {
+            let replica = pool.primary().replica;
+            replica.started.fetch_add(1, Ordering::Relaxed);
+            *seen.entry(replica.name.to_string()).or_default() += 1;
+        }
+        seen
+    }
+
+    #[test]
+    fn a_hedge_never_goes_where_the_call_waits() {
+        chance::seed(3);
+        let pool = pool(&[("a:1", None), ("b:1", None), ("c:1", None)]);
+        for _ in 0..1000 {
+            let primary = pool.primary().replica;
+            let hedge = pool.hedge(&primary, 0.08).unwrap();
+            assert_ne!(primary.name, hedge.name);
+        }
+    }
+
+    #[test]
+    fn one_replica_or_none_leaves_nowhere_to_hedge() {
+        let one = pool(&[("a:1", None)]);
+        let primary = one.primary().replica;
+        assert!(one.hedge(&primary, 0.25).is_none());
+        let none = Pool::new(None, name("catalog"));
+        let pinned = none.pinned(&name("x:1"));
+        assert!(none.hedge(&pinned, 0.25).is_none());
+        assert_eq!(none.primary().replica.name.as_str(), "catalog");
+    }
+
+    #[test]
+    fn the_less_loaded_of_two_is_taken() {
+        let pool = pool(&[("a:1", None), ("b:1", None)]);
+        pool.pinned(&name("a:1"))
+            .in_flight
+            .store(5, Ordering::Relaxed);
+        let seen = primaries(&pool, 4000);
+        // a:1 only where both draws fall on it.
+        assert!((800..1200).contains(&seen["a:1"]), "{seen:?}");
+    }
+
+    #[test]
+    fn another_zone_is_preferred_until_it_has_its_share() {
+        chance::seed(5);
+        let pool = pool(&[("a:1", Some("x")), ("b:1", Some("x")), ("c:1", Some("y"))]);
+        primaries(&pool, 3000);
+        let a = pool.pinned(&name("a:1"));
+        let mut to_c = 0;
+        for _ in 0..300 {
+            let hedge = pool.hedge(&a, 0.08).unwrap();
+            hedge.hedged.fetch_add(1, Ordering::Relaxed);
+            to_c += u32::from(hedge.name.as_str() == "c:1");
+        }
+        // A thousand primaries at 8 % and two more; the rest goes to b:1, then to either.
+        assert!((70..=190).contains(&to_c), "{to_c}");
+    }
+
+    #[test]
+    fn b31_a_new_replica_gets_its_share_and_no_more() {
+        chance::seed(7);
+        let list = Replicas::new([("a:1", None), ("b:1", None), ("c:1", None)]).unwrap();
+        let pool = Pool::new(Some(list.clone()), name("catalog"));
+        primaries(&pool, 3000);
+        list.replace([("a:1", None), ("b:1", None), ("c:1", None), ("d:1", None)])
+            .unwrap();
+        let a = pool.pinned(&name("a:1"));
+        assert!(
+            a.started.load(Ordering::Relaxed) > 0,
+            "what is known stays known"
+        );
+        let mut to_d = 0;
+        for _ in 0..100 {
+            let hedge = pool.hedge(&a, 0.08).unwrap();
+            hedge.hedged.fetch_add(1, Ordering::Relaxed);
+            to_d += u32::from(hedge.name.as_str() == "d:1");
+        }
+        assert!(to_d <= 33, "no samples, {to_d} of 100 hedges");
+        let seen = primaries(&pool, 4000);
+        assert!((800..1200).contains(&seen["d:1"]), "{seen:?}");
+    }
+
+    #[test]
+    fn probation_leaves_a_tenth_of_the_primaries_and_no_hedges() {
+        chance::seed(9);
+        let pool = pool(&[("a:1", None), ("b:1", None), ("c:1", None), ("d:1", None)]);
+        pool.set_probation(&[name("d:1")]);
+        let seen = primaries(&pool, 40_000);
+        assert!((800..1200).contains(&seen["d:1"]), "{seen:?}");
+        let a = pool.pinned(&name("a:1"));
+        assert!((0..500).all(|_| pool.hedge(&a, 0.08).unwrap().name.as_str() != "d:1"));
+        pool.set_probation(&[]);
+        assert!(primaries(&pool, 4000)["d:1"] > 800);
+    }
+
+    #[test]
+    fn b30_probation_of_all_is_probation_of_none() {
+        for n in 1..=3 {
+            let members: Vec<_> = [("a:1", None), ("b:1", None), ("c:1", None)]
+                .into_iter()
+                .take(n)
+                .collect();
+            let pool = pool(&members);
+            let names: Vec<_> = members.iter().map(|(n, _)| name(n)).collect();
+            pool.set_probation(&names);
+            assert_eq!(primaries(&pool, 300).len(), n);
+        }
+    }
+
+    #[test]
+    fn p11_pinned_names_are_bounded() {
+        let pool = Pool::new(None, name("catalog"));
+        for i in 0..1000 {
+            assert_eq!(
+                pool.pinned(&name(&format!("r{i}:1"))).name.as_str(),
+                format!("r{i}:1")
+            );
+        }
+        assert_eq!(pool.known().len(), REPLICAS_PER_ROUTE_MAX);
+    }
+}

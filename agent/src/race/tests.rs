@@ -1,0 +1,7 @@
+//! The race under tokio's paused clock: times are exact, an hour takes a moment.
+
+mod drops;
+mod load;
+mod order;
+mod permits;
+mod rig;

@@ -1,0 +1,104 @@
+//! A route: one operation of one dependency, as a service calls it.
+
+mod builder;
+mod keeping;
+mod state;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::latency::Histogram;
+use hedgerow_protocol::report::{Effective, LinkState, Totals};
+
+pub use self::builder::RouteBuilder;
+pub(crate) use self::state::{Limits, RouteState, Tasks};
+use crate::agent::Keeper;
+use crate::attempt::Attempt;
+use crate::eligibility::{Call, Verdict};
+use crate::error::CallError;
+use crate::race;
+
+/// One operation of one dependency. Cheap to clone; clones are the same route. It keeps its agent
+/// alive.
+#[derive(Debug, Clone)]
+pub struct Route {
+    pub(crate) state: Arc<RouteState>,
+    pub(crate) agent: Arc<Keeper>,
+}
+
+impl Route {
+    /// Runs a call: `attempt` is asked for the primary and, where the primary is slow and a hedge is
+    /// allowed, once more for the hedge. The first good answer is the call's; the other attempt is
+    /// dropped. An error counts as a failure that another attempt could mend; where that is not so,
+    /// use [`call_with`](Self::call_with).
+    ///
+    /// Dropping the returned future gives the call up. The attempts' futures are `'static`, because
+    /// one hedged call in ten lets its loser finish in a task of its own.
+    pub async fn call<T, E, F, Fut>(&self, call: Call, attempt: F) -> Result<T, CallError<E>>
+    where
+        T: 'static,
+        E: 'static,
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+    {
+        race::run(&self.state, call, Verdict::of_result::<T, E>, attempt).await
+    }
+
+    /// The same, `classify` saying what each result means.
+    pub async fn call_with<T, E, F, Fut, C>(
+        &self,
+        call: Call,
+        classify: C,
+        attempt: F,
+    ) -> Result<T, CallError<E>>
+    where
+        T: 'static,
+        E: 'static,
+        F: FnMut(Attempt) -> Fut,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        C: Fn(&Result<T, E>) -> Verdict + Clone + Send + 'static,
+    {
+        race::run(&self.state, call, classify, attempt).await
+    }
+
+    /// Its names.
+    pub fn key(&self) -> &RouteKey {
+        &self.state.key
+    }
+
+    /// What it does and has counted, for a debug page.
+    pub fn snapshot(&self) -> RouteSnapshot {
+        let link = self.agent.shared.link_state();
+        let [treated, holdout] = self.state.lifetime();
+        RouteSnapshot {
+            key: self.state.key.clone(),
+            totals: self.state.recorder.totals(),
+            effective: self.state.effective(),
+            attempts_in_flight: self.state.recorder.attempts_alive(),
+            link,
+            treated,
+            holdout,
+        }
+    }
+}
+
+/// A route at one moment: see [`Route::snapshot`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RouteSnapshot {
+    /// Its names.
+    pub key: RouteKey,
+    /// What it has counted since the agent began.
+    pub totals: Totals,
+    /// What it does now.
+    pub effective: Effective,
+    /// Attempts alive now.
+    pub attempts_in_flight: u64,
+    /// How the agent stands towards its controller.
+    pub link: LinkState,
+    /// What callers of calls that may be hedged have waited since the agent began.
+    pub treated: Histogram,
+    /// The same for the holdout.
+    pub holdout: Histogram,
+}

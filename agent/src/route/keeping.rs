@@ -1,0 +1,233 @@
+//! What a route keeps from second to second. Calls never come here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hedgerow_protocol::ids::ReplicaName;
+use hedgerow_protocol::latency::Histogram;
+use hedgerow_protocol::limits::REPLICAS_PER_REPORT_MAX;
+use hedgerow_protocol::report::{Attempts, Effective, RouteReport};
+use hedgerow_protocol::units::Threshold;
+
+use super::RouteState;
+use crate::local::{Ended, OwnSwitch, ReplicaErrors};
+use crate::mode::{InForce, LinkClock, OwnFigures, RouteMode};
+use crate::pool::Replica;
+use crate::stats::recorder::{Recorder, Series};
+use crate::stats::replica::{self, ReplicaTotals};
+use crate::stats::{Books, Second};
+use crate::threshold::Windows;
+
+/// How long a replica's share of hedges is judged on.
+const STRETCH: Duration = Duration::from_secs(10);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Keeping {
+    pub(crate) mode: RouteMode,
+    books: Books,
+    windows: Windows,
+    switch: OwnSwitch,
+    own: OwnFigures,
+    in_force: Option<InForce>,
+    /// The largest budget and cap in force since the last second ended: what that second is held to.
+    allowed: (f64, f64),
+    /// Seconds over the budget since the last acknowledged report, and those of them it said.
+    over_budget: u64,
+    over_budget_reported: u64,
+    stretch_began: Duration,
+    /// Replicas in the report under way.
+    reported: Vec<Arc<Replica>>,
+    /// Replicas' errors at the end of the last second.
+    replica_totals: BTreeMap<ReplicaName, ReplicaTotals>,
+}
+
+impl Keeping {
+    pub(crate) fn new(mode: RouteMode) -> Self {
+        Self {
+            mode,
+            books: Books::new(),
+            windows: Windows::default(),
+            switch: OwnSwitch::default(),
+            own: OwnFigures::default(),
+            in_force: None,
+            allowed: (0.0, 0.0),
+            over_budget: 0,
+            over_budget_reported: 0,
+            stretch_began: Duration::ZERO,
+            reported: Vec::new(),
+            replica_totals: BTreeMap::new(),
+        }
+    }
+
+    /// Works out what holds now and puts it where calls read it.
+    pub(crate) fn put_in_force(&mut self, route: &RouteState, now: Duration, link: &LinkClock) {
+        let in_force = self.mode.in_force(now, link, self.own);
+        if self.in_force == Some(in_force) {
+            return;
+        }
+        self.in_force = Some(in_force);
+        route.bucket.set(in_force.budget, in_force.cap);
+        route.gate.set_threshold(in_force.threshold);
+        route.gate.set(
+            in_force.mode.hedges(),
+            in_force.probability,
+            in_force.holdout,
+        );
+        self.allowed.0 = self.allowed.0.max(in_force.budget.get());
+        self.allowed.1 = self.allowed.1.max(in_force.cap);
+    }
+
+    /// A second is over.
+    pub(crate) fn tick(&mut self, route: &RouteState, now: Duration, link: &LinkClock) {
+        let second = self.books.end_second(&route.recorder);
+        self.check_budget(&second);
+        let ended = self.ended(route, &second);
+        self.switch.tick(now, ended, self.mode.error_limit());
+        let [done, censored, ..] = second.samples;
+        self.windows.push(done, censored);
+        let in_flight = self.in_flight(route, now);
+        let threshold = self.windows.threshold(self.mode.percentile(), &in_flight);
+        self.own = OwnFigures {
+            // Too few calls now is no reason to forget what was known.
+            threshold: threshold.or(self.own.threshold),
+            off: self.switch.off(),
+            calls_per_second: second.growth.finished as f64,
+        };
+        if let Some(typical) = self.windows.typical() {
+            route.gate.set_typical(typical);
+        }
+        if now.saturating_sub(self.stretch_began) >= STRETCH {
+            self.stretch_began = now;
+            route
+                .pool
+                .known()
+                .iter()
+                .for_each(|replica| replica.begin_stretch());
+        }
+        self.put_in_force(route, now, link);
+    }
+
+    /// Holds the second to what it was allowed: hedges <= B x finished + cap. One more is let pass:
+    /// a call that ends just as the second does may be counted on this side of it and its token
+    /// earned on the other.
+    fn check_budget(&mut self, second: &Second) {
+        let (budget, cap) = self.allowed;
+        let allowed = budget * second.growth.finished as f64 + cap + 1.0;
+        if second.growth.hedged as f64 > allowed {
+            self.over_budget += 1;
+        }
+        self.allowed = self
+            .in_force
+            .map_or((0.0, 0.0), |in_force| (in_force.budget.get(), in_force.cap));
+    }
+
+    fn ended(&mut self, route: &RouteState, second: &Second) -> Ended {
+        let growth = &second.growth;
+        let totals: BTreeMap<_, _> = route
+            .pool
+            .known()
+            .iter()
+            .map(|replica| (replica.name.clone(), ReplicaTotals::read(replica)))
+            .collect();
+        let probation = route.pool.probation();
+        let replicas = totals
+            .iter()
+            .map(|(name, now)| {
+                let since = now.since(self.replica_totals.get(name).copied().unwrap_or_default());
+                ReplicaErrors {
+                    replica: name.clone(),
+                    finished: since.finished,
+                    errors: since.errors,
+                }
+            })
+            .filter(|replica| replica.finished > 0 && !probation.contains(&replica.replica))
+            .collect();
+        self.replica_totals = totals;
+        Ended {
+            primaries: growth.primary_finished,
+            errors: growth.primary_errors,
+            attempts: growth.primary_finished + growth.hedge_finished,
+            push_back: growth.push_back,
+            replicas,
+        }
+    }
+
+    /// Ages of unanswered primaries beyond the threshold in use; of all, where there is none.
+    fn in_flight(&self, route: &RouteState, now: Duration) -> Histogram {
+        let threshold = self.in_force.and_then(|in_force| in_force.threshold);
+        route
+            .slots
+            .ages(now, threshold.map_or(Duration::ZERO, Threshold::get))
+    }
+
+    pub(crate) fn collect(&mut self, route: &RouteState, now: Duration) -> RouteReport {
+        let samples = self.books.report(&route.recorder);
+        let [
+            primary_done,
+            primary_censored,
+            hedge_done,
+            hedge_censored,
+            treated,
+            holdout,
+        ] = samples;
+        const { assert!(Series::PrimaryDone as usize == 0 && Series::Holdout as usize == 5) };
+        self.reported = busiest(route.pool.known());
+        self.over_budget_reported = self.over_budget;
+        RouteReport {
+            route: route.key.clone(),
+            totals: route.recorder.totals(),
+            primary: Attempts {
+                done: primary_done,
+                censored: primary_censored,
+            },
+            hedge: Attempts {
+                done: hedge_done,
+                censored: hedge_censored,
+            },
+            treated,
+            holdout,
+            in_flight: self.in_flight(route, now).to_sparse(),
+            replicas: self.reported.iter().map(|r| replica::collect(r)).collect(),
+            effective: self.effective(route),
+            over_budget_seconds: self.over_budget,
+        }
+    }
+
+    pub(crate) fn acknowledged(&mut self) {
+        self.books.acknowledged();
+        self.reported
+            .drain(..)
+            .for_each(|replica| replica::acknowledged(&replica));
+        self.over_budget -= std::mem::take(&mut self.over_budget_reported);
+    }
+
+    pub(crate) fn effective(&self, route: &RouteState) -> Effective {
+        let in_force = self.in_force.expect("put in force when the route was made");
+        Effective {
+            stamp: in_force.stamp,
+            mode: in_force.mode,
+            own_off: in_force.own_off.is_some(),
+            threshold: in_force.threshold,
+            probability: in_force.probability,
+            budget: in_force.budget,
+            cap: in_force.cap,
+            tokens: route.bucket.tokens(),
+            replicas: route.pool.len() as u32,
+            watched_losers: route.watched.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn lifetime(&mut self, recorder: &Recorder) -> [Histogram; 2] {
+        self.books.lifetime(recorder)
+    }
+}
+
+/// The replicas a report has room for: those with most that is new.
+fn busiest(mut replicas: Vec<Arc<Replica>>) -> Vec<Arc<Replica>> {
+    replicas.sort_by_cached_key(|replica| std::cmp::Reverse(replica::unreported(replica)));
+    replicas.truncate(REPLICAS_PER_REPORT_MAX);
+    replicas
+}

@@ -1,0 +1,187 @@
+//! What a route keeps: what its calls read and write without a lock, and, behind one that no call
+//! ever takes, what is kept between seconds and reports.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::Duration;
+
+use hedgerow_protocol::directive::{Directive, Stamp};
+use hedgerow_protocol::ids::{ReplicaName, RouteKey};
+use hedgerow_protocol::latency::Histogram;
+use hedgerow_protocol::report::{Effective, RouteReport};
+use hedgerow_protocol::session::Held;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::keeping::Keeping;
+use crate::budget::TokenBucket;
+use crate::gate::Gate;
+use crate::mode::{DirectiveRefused, LinkClock, RouteMode};
+use crate::permit::SlotTable;
+use crate::pool::{Pool, Replica};
+use crate::replicas::Replicas;
+use crate::stats::recorder::{Counter, Recorder};
+
+/// What does not change in a route's life.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Default deadline of a call.
+    pub(crate) deadline: Duration,
+    /// Attempts alive at once; only hedges are refused for it.
+    pub(crate) attempts_alive: u64,
+    /// Hedges alive at once.
+    pub(crate) hedges_alive: u64,
+}
+
+/// The agent's detached tasks, and the word to end them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tasks {
+    pub(crate) tracker: TaskTracker,
+    pub(crate) stopping: CancellationToken,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct RouteState {
+    pub(crate) key: RouteKey,
+    pub(crate) limits: Limits,
+    pub(crate) gate: Gate,
+    pub(crate) bucket: TokenBucket,
+    pub(crate) recorder: Recorder,
+    pub(crate) slots: SlotTable,
+    pub(crate) pool: Pool,
+    pub(crate) hedges_alive: AtomicU64,
+    pub(crate) watched: AtomicU32,
+    pub(crate) tasks: Tasks,
+    /// The agent's first moment.
+    birth: Instant,
+    keeping: Mutex<Keeping>,
+}
+
+impl RouteState {
+    pub(crate) fn new(
+        key: RouteKey,
+        limits: Limits,
+        replicas: Option<Replicas>,
+        mode: RouteMode,
+        tasks: Tasks,
+        birth: Instant,
+    ) -> Self {
+        // Both kinds of name allow the same characters and lengths.
+        let anywhere = ReplicaName::new(key.dependency.as_str())
+            .expect("a dependency's name is a replica's name");
+        let state = Self {
+            key,
+            limits,
+            gate: Gate::default(),
+            bucket: TokenBucket::default(),
+            recorder: Recorder::new(),
+            slots: SlotTable::new(),
+            pool: Pool::new(replicas, anywhere),
+            hedges_alive: AtomicU64::new(0),
+            watched: AtomicU32::new(0),
+            tasks,
+            birth,
+            keeping: Mutex::new(Keeping::new(mode)),
+        };
+        state
+            .keeping
+            .lock()
+            .put_in_force(&state, Duration::ZERO, &LinkClock::default());
+        state
+    }
+
+    pub(crate) fn since_birth(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.birth)
+    }
+
+    /// Where a primary goes that nobody pinned.
+    pub(crate) fn pick_primary(&self, recorded: bool) -> Arc<Replica> {
+        let pick = self.pool.primary();
+        if pick.skipped && recorded {
+            self.recorder.count(Counter::ProbationSkipped);
+        }
+        pick.replica
+    }
+
+    pub(crate) fn apply(
+        &self,
+        directive: Directive,
+        now: Duration,
+        link: &LinkClock,
+    ) -> Result<(), DirectiveRefused> {
+        let mut keeping = self.keeping.lock();
+        keeping.mode.apply(directive)?;
+        let probation = keeping
+            .mode
+            .directive()
+            .map_or(&[][..], |directive| directive.probation.as_slice());
+        self.pool.set_probation(probation);
+        keeping.put_in_force(self, now, link);
+        Ok(())
+    }
+
+    pub(crate) fn welcomed(&self, lease: Duration) {
+        self.keeping.lock().mode.welcomed(lease);
+    }
+
+    /// A set was taken. `named`: None where the controller let go of everything.
+    pub(crate) fn delivered(&self, named: Option<bool>, now: Duration, link: &LinkClock) {
+        let mut keeping = self.keeping.lock();
+        match named {
+            Some(named) => keeping.mode.delivered(named, now),
+            None => keeping.mode.let_go(),
+        }
+        keeping.put_in_force(self, now, link);
+    }
+
+    /// Leases may have been renewed or run out.
+    pub(crate) fn renew(&self, now: Duration, link: &LinkClock) {
+        self.keeping.lock().put_in_force(self, now, link);
+    }
+
+    /// A second is over.
+    pub(crate) fn tick(&self, now: Duration, link: &LinkClock) {
+        self.keeping.lock().tick(self, now, link);
+    }
+
+    pub(crate) fn collect(&self, now: Duration) -> RouteReport {
+        self.keeping.lock().collect(self, now)
+    }
+
+    pub(crate) fn acknowledged(&self) {
+        self.keeping.lock().acknowledged();
+    }
+
+    pub(crate) fn effective(&self) -> Effective {
+        self.keeping.lock().effective(self)
+    }
+
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        self.keeping
+            .lock()
+            .mode
+            .directive()
+            .map(|directive| directive.stamp)
+    }
+
+    pub(crate) fn held(&self) -> Option<Held> {
+        let keeping = self.keeping.lock();
+        let directive = keeping.mode.directive()?;
+        Some(Held {
+            route: self.key.clone(),
+            stamp: directive.stamp,
+            mode: directive.mode,
+            tick: directive.live.tick,
+            threshold: directive.live.threshold,
+            budget: directive.live.budget,
+        })
+    }
+
+    /// What callers waited since the agent began: treated, held out.
+    pub(crate) fn lifetime(&self) -> [Histogram; 2] {
+        self.keeping.lock().lifetime(&self.recorder)
+    }
+}

@@ -1,0 +1,82 @@
+//! What a scrape of the host's registry shows.
+
+use hedgerow_agent::{Agent, Attempt, Call};
+use prometheus::{Registry, TextEncoder};
+
+#[tokio::test]
+async fn b86_the_hosts_registry_shows_the_agents_counters() {
+    let registry = Registry::new();
+    let agent = Agent::builder()
+        .service("shop")
+        .registry(registry.clone())
+        .connect()
+        .await
+        .unwrap();
+    let route = agent.route("catalog", "get").build().unwrap();
+    for _ in 0..7 {
+        let attempts = |_: Attempt| async { Ok::<_, ()>(()) };
+        route.call(Call::idempotent(), attempts).await.unwrap();
+    }
+    let _ = route
+        .call(Call::idempotent(), |_: Attempt| async {
+            Err::<(), _>("no")
+        })
+        .await;
+    let _ = route
+        .call(Call::not_idempotent(), |_: Attempt| async {
+            Ok::<_, ()>(())
+        })
+        .await;
+
+    let text = TextEncoder::new()
+        .encode_to_string(&registry.gather())
+        .unwrap();
+    let route = r#"dependency="catalog",operation="get""#;
+    for line in [
+        format!(r#"hedgerow_calls_total{{{route},arm="treated",outcome="answered"}} 7"#),
+        format!(r#"hedgerow_calls_total{{{route},arm="treated",outcome="failed"}} 1"#),
+        format!(r#"hedgerow_calls_total{{{route},arm="not_eligible",outcome="started"}} 1"#),
+        format!(r#"hedgerow_attempts_total{{{route},kind="primary",outcome="sent"}} 8"#),
+        format!(r#"hedgerow_attempts_total{{{route},kind="hedge",outcome="won"}} 0"#),
+        format!(r#"hedgerow_refused_total{{{route},reason="budget"}} 0"#),
+        format!(r#"hedgerow_call_seconds_count{{{route},arm="treated"}} 8"#),
+        format!(r#"hedgerow_mode{{{route},mode="observing",reason=""}} 1"#),
+        format!("hedgerow_attempts_in_flight{{{route}}} 0"),
+        format!("hedgerow_watched_losers{{{route}}} 0"),
+        r#"hedgerow_link_state{state="fallback"} 1"#.to_owned(),
+        "hedgerow_unreported_routes 0".to_owned(),
+    ] {
+        assert!(
+            text.lines().any(|found| found == line),
+            "{line} is not in\n{text}"
+        );
+    }
+    assert!(
+        !text.contains("hedgerow_threshold_seconds{"),
+        "no threshold is no zero"
+    );
+    let bounds = text
+        .lines()
+        .filter(|l| l.starts_with("hedgerow_call_seconds_bucket"))
+        .count();
+    assert_eq!(bounds, 2 * 129, "two arms, every 8th bound and +Inf");
+}
+
+#[tokio::test]
+async fn a_second_agent_in_the_same_registry_is_an_error_that_says_so() {
+    let registry = Registry::new();
+    let build = || {
+        Agent::builder()
+            .service("shop")
+            .registry(registry.clone())
+            .connect()
+    };
+    let _first = build().await.unwrap();
+    assert!(
+        build()
+            .await
+            .unwrap_err()
+            .to_string()
+            .starts_with("registry:")
+    );
+}

@@ -1,0 +1,71 @@
+//! What must hold after every event. Tests ask after each one; nothing else calls it.
+
+use crate::controller::Controller;
+
+/// Says what is wrong, where anything is.
+pub fn check(controller: &Controller) -> Result<(), String> {
+    controller.fleet.check()?;
+    if controller.routes.len() > controller.settings.routes_max + 1 {
+        return Err(format!(
+            "{} routes are kept; at most {} and __other__ are allowed",
+            controller.routes.len(),
+            controller.settings.routes_max
+        ));
+    }
+    for (key, route) in &controller.routes {
+        if route.believed.sequence > route.durable.sequence && !controller.unsettled.contains(key) {
+            return Err(format!("{key}: what is believed would never be stored"));
+        }
+        if route.durable.sequence > route.sequence_used {
+            return Err(format!(
+                "{key}: sequence {} is stored but was never given",
+                route.durable.sequence
+            ));
+        }
+        if route.believed.sequence > route.sequence_used {
+            return Err(format!(
+                "{key}: sequence {} is believed but was never given",
+                route.believed.sequence
+            ));
+        }
+        if route.believed.sequence == route.durable.sequence && route.believed != route.durable {
+            return Err(format!(
+                "{key}: {:?} and {:?} have the same sequence",
+                route.believed, route.durable
+            ));
+        }
+        // Safety first: whatever the store does, no agent is told to hedge against a decision.
+        if let Some(live) = &route.live
+            && !route.believed.mode.hedges()
+            && route.durable.mode.hedges()
+            && live.probability.get() > 0.0
+        {
+            return Err(format!(
+                "{key}: decided {:?}, but agents are told to hedge {} of crossed calls",
+                route.believed.mode, live.probability
+            ));
+        }
+        if let Some(decision) = &route.decision
+            && decision.mode != route.believed.mode
+        {
+            return Err(format!(
+                "{key}: decided {:?}, but {:?} is believed",
+                decision.mode, route.believed.mode
+            ));
+        }
+    }
+    for (dependency, in_force) in &controller.rules.policies {
+        let used = controller
+            .revisions_used
+            .get(dependency)
+            .copied()
+            .unwrap_or_default();
+        if in_force.revision > used {
+            return Err(format!(
+                "{dependency}: revision {} was never given",
+                in_force.revision
+            ));
+        }
+    }
+    Ok(())
+}

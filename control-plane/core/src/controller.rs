@@ -1,0 +1,233 @@
+//! The controller: events in, effects out.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use hedgerow_protocol::ids::{DependencyName, Epoch, Revision, RouteKey, Tick};
+use hedgerow_protocol::policy::Policy;
+
+use crate::alert::AlertBook;
+use crate::effect::{Effect, KillState, Restored};
+use crate::epoch::Epochs;
+use crate::event::{ConnectionId, Event, KillScope, Settings};
+use crate::fleet::Fleet;
+use crate::moment::Moment;
+use crate::orders::Orders;
+use crate::route::{Route, Routes};
+use crate::view::ControllerView;
+use crate::writes::Writes;
+
+/// A policy in force: stored, or it would not be here.
+#[derive(Debug, Clone)]
+pub(crate) struct InForce {
+    pub(crate) revision: Revision,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) since: Moment,
+}
+
+/// What people have laid down: all of it stored.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rules {
+    pub(crate) policies: BTreeMap<DependencyName, InForce>,
+    pub(crate) kills: BTreeMap<KillScope, KillState>,
+}
+
+/// Steers a fleet. Has no clock, no store and no network: see the [crate].
+#[derive(Debug, Clone)]
+pub struct Controller {
+    pub(crate) settings: Settings,
+    pub(crate) started: Moment,
+    /// When the last tick was.
+    pub(crate) ticked: Moment,
+    /// Counts decisions.
+    pub(crate) tick: Tick,
+    pub(crate) epochs: Epochs,
+    pub(crate) rules: Rules,
+    /// Revisions that may have reached the store: never used twice.
+    pub(crate) revisions_used: BTreeMap<DependencyName, Revision>,
+    pub(crate) routes: Routes,
+    pub(crate) fleet: Fleet,
+    pub(crate) orders: Orders,
+    pub(crate) writes: Writes,
+    pub(crate) alerts: AlertBook,
+    pub(crate) counters: ControllerView,
+    /// Reports counted at the last ticks, for the rate.
+    pub(crate) report_counts: VecDeque<(Moment, u64)>,
+    /// Routes whose believed place may not be stored yet.
+    pub(crate) unsettled: BTreeSet<RouteKey>,
+    /// Routes whose agents are to be sent a snapshot.
+    pub(crate) routes_to_push: BTreeSet<RouteKey>,
+    /// Agents to be sent one.
+    pub(crate) agents_to_push: BTreeSet<ConnectionId>,
+    pub(crate) effects: VecDeque<Effect>,
+}
+
+impl Controller {
+    /// Takes up what the store holds, and begins a new epoch, stored before any agent hears of it.
+    pub fn new(settings: Settings, restored: Restored, now: Moment) -> Self {
+        let mut routes = Routes::new();
+        for state in &restored.modes {
+            routes.insert(state.route.clone(), Route::restore(state, now));
+        }
+        let mut policies = BTreeMap::new();
+        let mut revisions_used = BTreeMap::new();
+        for (revision, policy, since) in restored.policies {
+            let dependency = policy.dependency().clone();
+            revisions_used.insert(dependency.clone(), revision);
+            let policy = Arc::new(policy);
+            policies.insert(
+                dependency,
+                InForce {
+                    revision,
+                    policy,
+                    since,
+                },
+            );
+        }
+        let mut controller = Self {
+            settings,
+            started: now,
+            ticked: now,
+            tick: Tick::default(),
+            epochs: Epochs::after(restored.epoch),
+            rules: Rules {
+                policies,
+                kills: restored
+                    .kills
+                    .into_iter()
+                    .map(|kill| (kill.scope.clone(), kill))
+                    .collect(),
+            },
+            revisions_used,
+            routes,
+            fleet: Fleet::default(),
+            orders: Orders::default(),
+            writes: Writes::default(),
+            alerts: AlertBook::restore(restored.alerts),
+            counters: ControllerView::default(),
+            report_counts: VecDeque::new(),
+            unsettled: BTreeSet::new(),
+            routes_to_push: BTreeSet::new(),
+            agents_to_push: BTreeSet::new(),
+            effects: VecDeque::new(),
+        };
+        controller.begin_epoch(now);
+        controller
+    }
+
+    /// Something happened.
+    pub fn handle_event(&mut self, now: Moment, event: Event) {
+        match event {
+            Event::Joined(joined) => self.joined(now, joined),
+            Event::Gone {
+                connection,
+                departure,
+            } => {
+                for route in self.fleet.leave(connection, departure, now) {
+                    if let Some(route) = self.routes.get_mut(&route) {
+                        route.windows.forget(connection.0);
+                    }
+                }
+            }
+            Event::Reported {
+                connection,
+                report,
+                held_hash,
+            } => {
+                self.reported(now, connection, *report);
+                self.compare_held(now, connection, held_hash);
+            }
+            Event::Heartbeat {
+                connection,
+                held_hash,
+            } => {
+                self.hear(now, connection);
+                self.compare_held(now, connection, held_hash);
+            }
+            Event::Applied { connection, stamps } => {
+                self.hear(now, connection);
+                self.applied(connection, &stamps);
+            }
+            Event::Refused {
+                connection,
+                route,
+                stamp,
+                reason,
+            } => {
+                self.hear(now, connection);
+                self.refused(connection, route.as_ref(), stamp, &reason);
+            }
+            Event::Undecodable {
+                connection,
+                problem,
+            } => {
+                self.counters.undecodable += 1;
+                if let Some(agent) = self.fleet.attached.get_mut(&connection) {
+                    agent.hear(now);
+                    agent.count_refusal(&problem);
+                }
+            }
+            Event::Ordered {
+                request,
+                actor,
+                reason,
+                order,
+            } => {
+                self.ordered(now, request, actor, reason, order);
+            }
+            Event::Persisted(write) => self.persisted(now, write),
+            Event::PersistFailed { write, problem } => self.persist_failed(now, write, &problem),
+        }
+        self.flush_pushes(now);
+    }
+
+    /// The time to call [`handle_timeout`](Self::handle_timeout).
+    pub fn poll_timeout(&self) -> Moment {
+        self.ticked.plus(self.settings.tick)
+    }
+
+    /// The next thing to do, in order.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// The epoch in force; before the first is stored, the one that will be.
+    pub fn epoch(&self) -> Epoch {
+        self.epochs.durable().unwrap_or(self.epochs.wanted())
+    }
+
+    pub(crate) fn hear(&mut self, now: Moment, connection: ConnectionId) {
+        if let Some(agent) = self.fleet.attached.get_mut(&connection) {
+            agent.hear(now);
+        }
+    }
+
+    /// The revision in force for a dependency; 0: none.
+    pub(crate) fn revision(&self, dependency: &DependencyName) -> Revision {
+        self.rules
+            .policies
+            .get(dependency)
+            .map_or_else(Revision::default, |it| it.revision)
+    }
+
+    /// The name under which a route an agent reports is kept: its own, or `__other__` where there
+    /// are as many as are kept.
+    pub(crate) fn keep_route(&mut self, route: &RouteKey, now: Moment) -> RouteKey {
+        if !self.routes.contains_key(route) {
+            if self.routes.len() >= self.settings.routes_max {
+                let other = other_route();
+                self.routes
+                    .entry(other.clone())
+                    .or_insert_with(|| Route::new(now));
+                return other;
+            }
+            self.routes.insert(route.clone(), Route::new(now));
+        }
+        route.clone()
+    }
+}
+
+/// Where the traffic of routes beyond the cap is counted.
+pub(crate) fn other_route() -> RouteKey {
+    RouteKey::new("__other__", "__other__").expect("letters and underscores are a valid name")
+}

@@ -1,0 +1,347 @@
+//! What is to be done about one route, each tick: pure, a value in and a value out.
+//!
+//! [`decide`] reads the route's [`Windows`], the [`Situation`] it is in and what was decided before
+//! ([`Memory`]), and returns a [`Decision`] with its reasons and figures, and the memory for the
+//! next time. Deciding again without a new slice changes nothing that time alone does not change:
+//! tick counters and learned values move only with [`Windows::push`]. So it may be called at any
+//! moment, as when a person has just thrown the kill switch.
+
+pub(crate) mod all_slow;
+pub(crate) mod budget;
+pub(crate) mod errors;
+mod figures;
+pub(crate) mod latch;
+mod mode;
+pub(crate) mod naming;
+mod primaries;
+pub(crate) mod shared_cause;
+#[cfg(test)]
+mod tests;
+pub(crate) mod threshold;
+mod why;
+mod words;
+
+use std::collections::BTreeMap;
+
+use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::ids::{ReplicaName, RouteKey};
+use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::units::{Budget, Ratio, Threshold};
+
+use all_slow::Phase;
+use budget::Phi;
+use latch::{Findings, Verdict};
+use primaries::healthy;
+use threshold::View;
+
+use crate::effect::Transition;
+use crate::memory::Memory;
+use crate::moment::Moment;
+use crate::view::{Evidence, Figures, Named, NoData};
+use crate::window::{Lookback, WINDOW_CALLS, WINDOW_MAX, WINDOW_MIN, Windows};
+
+/// What a decision depends on beside the figures.
+#[derive(Debug, Clone, Copy)]
+pub struct Situation<'a> {
+    /// When.
+    pub now: Moment,
+    /// When this controller started.
+    pub started: Moment,
+    /// The dependency's policy; None: nobody set one.
+    pub policy: Option<&'a Policy>,
+    /// Who engaged a kill switch that covers the route.
+    pub killed_by: Option<&'a str>,
+    /// Live agents that report the route.
+    pub agents: u64,
+    /// Agents that reported it and have gone silent.
+    pub agents_stale: u64,
+    /// The most replicas any of them can pick from; 0: callers pin them.
+    pub replicas_per_agent_max: u32,
+}
+
+/// What is to be done, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// What may be hedged.
+    pub mode: Mode,
+    /// Since when.
+    pub since: Moment,
+    /// The change of mode, where this decision makes one.
+    pub change: Option<Change>,
+    /// What agents are to use.
+    pub live: Live,
+    /// Replicas that are what is slow or failing.
+    pub named: BTreeMap<ReplicaName, Named>,
+    /// Of these, those agents keep primaries away from.
+    pub probation: Vec<ReplicaName>,
+    /// The present figures; None: see `no_data`.
+    pub figures: Option<Figures>,
+    /// Why there are no figures, or too few.
+    pub no_data: Option<NoData>,
+    /// Why it is so, in one line.
+    pub words: String,
+    /// The figures behind the mode: at the moment of the decision where it is off.
+    pub evidence: Vec<Evidence>,
+    /// The earliest it may change by itself, where it is off.
+    pub tries_again: Option<Moment>,
+    /// The newest slice holds more hedges than ALGORITHMS 2 allows.
+    pub over_budget: bool,
+    /// What alerts are raised on.
+    pub conditions: Conditions,
+}
+
+/// A change of mode.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// What changed, with evidence and words.
+    pub transition: Transition,
+    /// Whether the controller did it on its own: these count towards the hour's limit. A person's
+    /// change is in the record already.
+    pub automatic: bool,
+}
+
+/// [`LiveValues`](hedgerow_protocol::directive::LiveValues) but for the tick.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Live {
+    /// When a call may be hedged; None: agents keep what they have.
+    pub threshold: Option<Threshold>,
+    /// Share of crossed calls that is hedged.
+    pub probability: Ratio,
+    /// Tokens earned by each eligible finished call.
+    pub budget: Budget,
+    /// Most tokens an agent keeps, in hedges.
+    pub cap: f64,
+}
+
+/// What alerts are raised on, over the present window; None: no data, nothing is raised or cleared.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Conditions {
+    /// Hedges sent / eligible calls started.
+    pub hedge_rate: Option<f64>,
+    /// Calls that crossed on replicas not named, times q / eligible calls started.
+    pub demand: Option<f64>,
+}
+
+/// Most replicas that probation may keep primaries away from: a third, so that the others can carry
+/// what they do not get.
+const PROBATION_PART: usize = 3;
+/// Probes a second aimed at while off for a shared cause, and the shares that this may come to.
+const PROBES_PER_S: f64 = 5.0;
+const PROBE_SHARE: (f64, f64) = (0.02, 0.5);
+
+/// Decides.
+pub fn decide(
+    route: &RouteKey,
+    windows: &Windows,
+    situation: &Situation<'_>,
+    memory: &Memory,
+) -> (Decision, Memory) {
+    let mut memory = memory.clone();
+    let present = windows.present();
+    let observing;
+    let policy = if let Some(policy) = situation.policy {
+        policy
+    } else {
+        observing = Policy::observing(route.dependency.clone());
+        &observing
+    };
+    let is_new = windows.pushed() != memory.seen;
+    let over_budget = is_new
+        && windows
+            .last()
+            .is_some_and(|slice| memory.pushed.exceeded_by(slice));
+    let again = if is_new {
+        learn(windows, present.as_ref(), policy, situation, &mut memory)
+    } else {
+        None
+    };
+    memory.seen = windows.pushed();
+
+    let changed = mode::change(situation, &mut memory, windows.pushed());
+    let phi = phi(windows, &memory);
+    let live = live(windows, policy, situation, &memory, phi.as_ref());
+    let figures = present.as_ref().map(|present| {
+        let phi = phi.map(|phi| phi.value);
+        figures::figures(windows, present, &memory, &live, situation.policy, phi)
+    });
+    if is_new {
+        memory.pushed.push(policy.budget(), live.cap);
+        memory.probability = live.probability.get();
+    }
+    let no_data = figures
+        .is_none()
+        .then(|| figures::no_data(windows, situation));
+    let reasons = why::reasons(windows, situation, &memory, &live, no_data);
+    let change = changed.map(|changed| mode::record(route, &memory, changed, &reasons, again));
+    let decision = Decision {
+        mode: memory.mode,
+        since: memory.since,
+        change,
+        live,
+        named: memory
+            .named
+            .iter()
+            .map(|(name, entry)| (name.clone(), entry.named))
+            .collect(),
+        probation: probation(windows, policy, situation, &memory),
+        conditions: Conditions {
+            hedge_rate: figures.and_then(|figures| figures.hedge_rate),
+            demand: figures.and_then(|figures| figures.demand),
+        },
+        figures,
+        no_data,
+        words: reasons.words,
+        evidence: reasons.evidence,
+        tries_again: mode::tries_again(memory.mode, &memory),
+        over_budget,
+    };
+    (decision, memory)
+}
+
+/// Takes in a new slice. Returns what let an off go, where one went.
+fn learn(
+    windows: &Windows,
+    present: Option<&Lookback<'_>>,
+    policy: &Policy,
+    situation: &Situation<'_>,
+    memory: &mut Memory,
+) -> Option<Findings> {
+    let now = situation.now;
+    let floors = naming::Floors {
+        crossed: policy.percentile().tail() / 2.0,
+        errors: policy.error_limit().get() / 2.0,
+    };
+    let named = naming::judge(windows, &memory.named, floors, now);
+    if memory.named.keys().any(|name| !named.contains_key(name)) {
+        // What it did while it was named counts again: not for the slow window.
+        memory.calm_from = windows.pushed();
+    }
+    memory.named = named;
+
+    let errors = errors::errors(windows, &memory.named, policy.error_limit().get());
+    // A failed attempt says of its latency only that it would have been longer. Where many fail,
+    // no median can be told from the rest.
+    let failing = matches!(errors, Verdict::Over(_)) || memory.errors.tripped().is_some();
+    let mut again = memory.errors.observe(now, errors);
+    let push_back = errors::push_back(windows);
+    again = again.or(memory.push_back.observe(now, push_back));
+
+    let phase = match memory.shared.off() {
+        _ if failing => Phase::Failing,
+        Some(off) if off.by_median => Phase::Slow,
+        Some(_) => Phase::Off,
+        None => Phase::Learning,
+    };
+    memory.base.observe(windows, &memory.named, phase, now);
+    let shared = memory.shared.observe(&shared_cause::View {
+        now,
+        windows,
+        mode: memory.mode,
+        mode_from: memory.mode_from,
+        base: &memory.base,
+        slow_replicas: all_slow::slow_replicas(windows, &memory.base),
+    });
+    if shared.is_some() {
+        let calm = memory.base.calm_since();
+        let calm = calm.map_or(0, |since| now.since(since).as_secs());
+        memory.calm_from = windows.pushed().saturating_sub(calm);
+    } else if again.is_some() {
+        memory.calm_from = windows.pushed().saturating_sub(u64::from(latch::TICKS_WELL));
+    }
+    again = shared.or(again);
+    follow(windows, present, policy, memory);
+    again
+}
+
+/// Brings the threshold up to date.
+fn follow(
+    windows: &Windows,
+    present: Option<&Lookback<'_>>,
+    policy: &Policy,
+    memory: &mut Memory,
+) {
+    let primaries = present.map(|present| healthy(windows, present, &memory.named));
+    let view = present.zip(primaries.as_ref()).map(|(present, primaries)| View {
+        windows,
+        present,
+        primaries,
+        named: &memory.named,
+        target: policy.percentile().tail(),
+        calm: windows.pushed().saturating_sub(memory.calm_from) as usize,
+    });
+    if memory.shared.off().is_some() || memory.errors.tripped().is_some() {
+        memory.threshold.hold(view.as_ref());
+    } else if let Some(view) = view {
+        memory.threshold.follow(&view);
+        memory.ready |= memory.threshold.value().is_some();
+    }
+    // Too few calls: the last good one is held.
+}
+
+/// How much of slowness is shared, over the last minute at most and not before the mode began.
+fn phi(windows: &Windows, memory: &Memory) -> Option<Phi> {
+    let slices = windows.pushed().saturating_sub(memory.mode_from) as usize;
+    let window = windows.over(WINDOW_MAX.min(slices));
+    let hedge = window.hedge();
+    let hedges = hedge.count();
+    if hedges == 0 || !memory.mode.hedges() {
+        return None;
+    }
+    let threshold = memory.threshold.value()?;
+    Phi::measure(&window.primary().curve(), &hedge.curve(), hedges, threshold)
+}
+
+fn live(
+    windows: &Windows,
+    policy: &Policy,
+    situation: &Situation<'_>,
+    memory: &Memory,
+    phi: Option<&Phi>,
+) -> Live {
+    let probability = match memory.mode {
+        Mode::On => Ratio::ONE,
+        Mode::Probing(_) => probe_share(windows),
+        Mode::Off(_) | Mode::Observing => Ratio::ZERO,
+    };
+    // While probing the probability is what bounds the harm; the probes need their tokens.
+    let lent = match memory.mode {
+        Mode::On => phi.map_or(1.0, Phi::lent),
+        _ => 1.0,
+    };
+    Live {
+        threshold: memory
+            .threshold
+            .value()
+            .map(|value| threshold::limited(value, policy)),
+        probability,
+        budget: Budget::clamped(policy.budget().get() * lent),
+        cap: budget::cap(windows, situation.agents, policy),
+    }
+}
+
+fn probe_share(windows: &Windows) -> Ratio {
+    let window = windows.grown(WINDOW_MIN, WINDOW_MAX, |window| window.calls() >= WINDOW_CALLS);
+    let crossed = window.sum(|totals| totals.crossed) as f64;
+    let per_s = crossed / window.span().as_secs_f64();
+    let share = PROBES_PER_S / per_s;
+    // Nothing crossed: whatever crosses first may well be probed with.
+    let share = if share.is_finite() { share } else { PROBE_SHARE.1 };
+    Ratio::clamped(share.clamp(PROBE_SHARE.0, PROBE_SHARE.1))
+}
+
+fn probation(
+    windows: &Windows,
+    policy: &Policy,
+    situation: &Situation<'_>,
+    memory: &Memory,
+) -> Vec<ReplicaName> {
+    if !policy.probation() || situation.replicas_per_agent_max < 2 {
+        return Vec::new();
+    }
+    let replicas = windows.over(WINDOW_MAX).replicas().len();
+    naming::worst_first(&memory.named)
+        .into_iter()
+        .take(replicas / PROBATION_PART)
+        .cloned()
+        .collect()
+}

@@ -1,0 +1,106 @@
+//! The present figures of a route, as pages and programs see them.
+
+use std::time::Duration;
+
+use hedgerow_protocol::latency::SurvivalCurve;
+use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::report::Refusal;
+use hedgerow_protocol::units::Threshold;
+
+use super::primaries::{Healthy, share};
+use super::{Live, Situation};
+use crate::memory::Memory;
+use crate::view::{Figures, NoData};
+use crate::window::{Lookback, WINDOW_MAX, Windows};
+
+/// How long the controller counts as just started.
+const JUST_STARTED: Duration = Duration::from_secs(15);
+
+/// Everything over the present window, but for what needs a minute to be seen.
+pub(crate) fn figures(
+    windows: &Windows,
+    present: &Lookback<'_>,
+    memory: &Memory,
+    live: &Live,
+    policy: Option<&Policy>,
+    phi: Option<f64>,
+) -> Figures {
+    let totals = present.totals();
+    let curve = present.primary().curve();
+    let minute = windows.over(WINDOW_MAX);
+    let holdout = minute.holdout();
+    let (treated_p99, holdout_p99) = (minute.treated().quantile(0.99), holdout.quantile(0.99));
+    let ended = totals.finished.saturating_sub(totals.abandoned);
+    let seconds = present.span().as_secs_f64();
+    let healthy = Healthy::count(present, &memory.named);
+    let threshold = live.threshold.map(Threshold::get);
+    Figures {
+        window: present.span(),
+        calls: totals.started,
+        calls_per_s: if seconds > 0.0 {
+            totals.started as f64 / seconds
+        } else {
+            0.0
+        },
+        success: share(totals.failed, ended).map(|failed| (1.0 - failed).max(0.0)),
+        p50: curve.quantile(0.5),
+        p95: curve.quantile(0.95),
+        p99: curve.quantile(0.99),
+        treated_p99,
+        holdout_p99,
+        holdout_calls: holdout.count(),
+        hedge_rate: share(totals.hedged, totals.started),
+        demand: share(healthy.crossed, totals.started).map(|crossed| crossed * memory.probability),
+        win_rate: share(totals.won, totals.hedged),
+        win_rate_expected: threshold.and_then(|d| expected_wins(&curve, d)),
+        error_rate: share(totals.primary_errors, totals.primary_finished),
+        refused_by_budget: share(totals.refused_for(Refusal::Budget), totals.crossed),
+        threshold,
+        probability: live.probability.get(),
+        budget: live.budget.get(),
+        target: policy.map_or(0.0, Policy::target_rate),
+        hedges_answered_ratio: memory.shared.test().and_then(|(test, _)| test.ratio),
+        log_rank_z: memory.shared.test().and_then(|(test, _)| test.z),
+        phi,
+        median_ratio: memory.base.ratio(),
+    }
+}
+
+/// The share of hedges sent at `threshold` that would answer first, were they independent of the
+/// primaries they are sent for: P(Y < X - d | X > d). What is longer than the curve is known counts
+/// as won.
+fn expected_wins(curve: &SurvivalCurve, threshold: Duration) -> Option<f64> {
+    let crossed = curve.survival_at(threshold).filter(|&crossed| crossed > 0.0)?;
+    let mut wins = 0.0;
+    let mut before = crossed;
+    for step in curve.steps() {
+        let end = Duration::from_nanos((step.upper_edge_us * 1e3) as u64);
+        if end <= threshold {
+            continue;
+        }
+        let ended = (before - step.survival).max(0.0);
+        before = before.min(step.survival);
+        if ended > 0.0 {
+            let hedge_alive = curve.survival_at(end - threshold).unwrap_or(0.0);
+            wins += ended * (1.0 - hedge_alive);
+        }
+    }
+    Some(((wins + before) / crossed).clamp(0.0, 1.0))
+}
+
+/// Why there are no figures.
+pub(crate) fn no_data(windows: &Windows, situation: &Situation<'_>) -> NoData {
+    if situation.now.since(situation.started) < JUST_STARTED {
+        NoData::JustStarted
+    } else if situation.agents == 0 {
+        if situation.agents_stale > 0 {
+            NoData::AgentsStale
+        } else {
+            NoData::NoAgents
+        }
+    } else if windows.over(WINDOW_MAX).calls() == 0 {
+        NoData::NoTraffic
+    } else {
+        NoData::TooFew
+    }
+}

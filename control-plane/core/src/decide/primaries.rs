@@ -1,0 +1,90 @@
+//! Primaries of the healthy majority.
+
+use std::collections::BTreeMap;
+
+use hedgerow_protocol::ids::ReplicaName;
+use hedgerow_protocol::latency::Histogram;
+
+use super::naming::Entry;
+use crate::window::{Attempts, Lookback, Windows};
+
+/// All primaries of a window but those of named replicas, with what is still in flight as censored.
+///
+/// Taken from the total, not added up from the replicas: an agent names its busiest sixteen only,
+/// and callers who pin may name none. In-flight ages are not known by replica. Where one is named,
+/// nearly all that stays in flight is its own, so they are left out; the others' slow calls then
+/// show when they end.
+pub(crate) fn healthy(
+    windows: &Windows,
+    lookback: &Lookback<'_>,
+    named: &BTreeMap<ReplicaName, Entry>,
+) -> Attempts {
+    let mut all = lookback.primary();
+    if named.is_empty() {
+        for ages in windows.in_flight() {
+            // Fails only after 2^48 calls in flight at once.
+            let _ = all.censored.add(ages);
+        }
+        return all;
+    }
+    for replica in named.keys() {
+        let theirs = lookback.primary_of(replica);
+        all.done = without(&all.done, &theirs.done);
+        all.censored = without(&all.censored, &theirs.censored);
+    }
+    all
+}
+
+/// `all` less `part`, at least zero: an agent may report a replica's attempts that it left out of
+/// its totals.
+fn without(all: &Histogram, part: &Histogram) -> Histogram {
+    let mut rest = Histogram::new();
+    for (bucket, count) in all.iter() {
+        // What is left of a valid histogram is one.
+        let _ = rest.add_to_bucket(bucket, count.saturating_sub(part.in_bucket(bucket)));
+    }
+    rest
+}
+
+/// Counters of the healthy majority over a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Healthy {
+    /// Calls whose primary they got.
+    pub(crate) started: u64,
+    /// Of these, those that crossed.
+    pub(crate) crossed: u64,
+    /// Primaries that ended by themselves.
+    pub(crate) finished: u64,
+    /// Of these, those that failed.
+    pub(crate) errors: u64,
+}
+
+impl Healthy {
+    /// Counts them.
+    pub(crate) fn count(lookback: &Lookback<'_>, named: &BTreeMap<ReplicaName, Entry>) -> Self {
+        let totals = lookback.totals();
+        let mut rest = Self {
+            started: totals.started,
+            crossed: totals.crossed,
+            finished: totals.primary_finished,
+            errors: totals.primary_errors,
+        };
+        if named.is_empty() {
+            return rest;
+        }
+        for (name, own) in lookback.replicas() {
+            if named.contains_key(name) {
+                rest.started = rest.started.saturating_sub(own.started);
+                rest.crossed = rest.crossed.saturating_sub(own.crossed);
+                rest.finished = rest.finished.saturating_sub(own.finished);
+                rest.errors = rest.errors.saturating_sub(own.errors);
+            }
+        }
+        rest
+    }
+}
+
+/// `part / whole`; None where there is no whole.
+pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}

@@ -1,0 +1,313 @@
+//! Off where calls are slow for a cause their hedges share, and on again once probes show that they
+//! no longer do.
+
+use std::time::Duration;
+
+use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::latency::{LogRank, log_rank};
+
+use super::all_slow::{self, Base};
+use super::latch::{Findings, LEAST_STAY, TICKS_OVER, Tripped};
+use super::words::times;
+use crate::moment::Moment;
+use crate::view::Evidence;
+use crate::window::{Lookback, Slice, Windows};
+
+/// Answered / expected hedges under which the cause is shared, and how far below chance.
+pub(crate) const SHARED_RATIO: f64 = 0.3;
+const SHARED_Z: f64 = -4.0;
+/// Expected answers the window grows for.
+const EXPECTED: f64 = 40.0;
+/// Shortest and longest window of the test, in slices.
+const WINDOW: (usize, usize) = (3, 60);
+/// Hedges ended, as a share of the answers wanted, at which the test is worth making.
+const LIKELY: f64 = 0.7;
+/// How much shorter than asked for a lookback may be while there is more.
+const GROUP: usize = 10;
+/// Answered / expected probes above which hedging helps again.
+pub(crate) const HELPS_RATIO: f64 = 0.7;
+/// Above this and not above [`HELPS_RATIO`] a tick counts neither way.
+const UNDECIDED_RATIO: f64 = 0.5;
+/// Expected answers a probe needs, and after how many good ticks it is believed.
+const PROBE_EXPECTED: f64 = 15.0;
+const PROBE_TICKS: u32 = 5;
+/// Slices after going off whose hedges were not probes yet: orders and answers are on their way.
+const IN_TRANSIT: u64 = 2;
+/// How long a probe may take before it starts anew: what an agent took with it is not waited for.
+pub(crate) const PROBE_DEADLINE: Duration = Duration::from_secs(60);
+/// Longest probe. One that found too little in its time gets twice as long the next time, so that a
+/// dependency with few calls comes to a verdict at all (B37).
+const PROBE_DEADLINE_MAX: Duration = Duration::from_secs(240);
+/// Expected answers that suffice at the end of the longest probe. Were all of the cause shared, four
+/// of five would answer once in three hundred times.
+const PROBE_EXPECTED_LAST: f64 = 5.0;
+
+/// The state of both rules.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct SharedCause {
+    over: u32,
+    off: Option<Off>,
+    /// The test of this tick, for the page.
+    test: Option<(LogRank, Duration)>,
+}
+
+/// While it is off.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Off {
+    tripped: Tripped,
+    /// Whether the median went over its limit, then or since.
+    pub(crate) by_median: bool,
+    probe: Probe,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Probe {
+    /// Slices pushed when it began.
+    from: u64,
+    since: Moment,
+    deadline: Duration,
+    well: u32,
+}
+
+/// What a tick is judged on.
+pub(crate) struct View<'a> {
+    /// When.
+    pub(crate) now: Moment,
+    /// The route's slices.
+    pub(crate) windows: &'a Windows,
+    /// The mode agents have had.
+    pub(crate) mode: Mode,
+    /// Slices pushed when they got it.
+    pub(crate) mode_from: u64,
+    /// Median and base of this tick.
+    pub(crate) base: &'a Base,
+    /// How many replicas are slow together, of how many.
+    pub(crate) slow_replicas: (usize, usize),
+}
+
+impl SharedCause {
+    /// Off since before, by a controller that is no more. Its base is unknown, so the probes alone
+    /// decide.
+    pub(crate) fn restored(at: Moment, why: Findings) -> Self {
+        let off = Off {
+            tripped: Tripped { at, why },
+            by_median: false,
+            probe: Probe {
+                from: 0,
+                since: at,
+                deadline: PROBE_DEADLINE,
+                well: 0,
+            },
+        };
+        Self {
+            off: Some(off),
+            ..Self::default()
+        }
+    }
+
+    /// The off, while it lasts.
+    pub(crate) fn off(&self) -> Option<&Off> {
+        self.off.as_ref()
+    }
+
+    /// What led to the off, while it lasts.
+    pub(crate) fn tripped(&self) -> Option<&Tripped> {
+        self.off.as_ref().map(|off| &off.tripped)
+    }
+
+    /// Observed against expected hedges, and over what time.
+    pub(crate) fn test(&self) -> Option<(LogRank, Duration)> {
+        self.test
+    }
+
+    /// When a probe ends that has not come to a verdict, at the latest.
+    pub(crate) fn tries_again(&self) -> Option<Moment> {
+        let off = self.off.as_ref()?;
+        Some(off.probe.since.plus(off.probe.deadline))
+    }
+
+    /// One tick. Returns what let it go, where it does so now.
+    pub(crate) fn observe(&mut self, view: &View<'_>) -> Option<Findings> {
+        if self.off.is_some() {
+            return self.probe(view);
+        }
+        let slices = view.windows.pushed().saturating_sub(view.mode_from) as usize;
+        self.test = if view.mode == Mode::On && slices >= WINDOW.0 {
+            test(view.windows, WINDOW.1.min(slices), EXPECTED)
+        } else {
+            None
+        };
+        let shared = self.test.filter(|(test, _)| {
+            test.ratio.is_some_and(|ratio| ratio < SHARED_RATIO)
+                && test.z.is_some_and(|z| z < SHARED_Z)
+        });
+        self.over = if shared.is_some() { self.over + 1 } else { 0 };
+        let slow = view.base.ticks_over() >= TICKS_OVER;
+        if !slow && self.over < TICKS_OVER {
+            return None;
+        }
+        self.over = 0;
+        self.off = Some(Off {
+            tripped: Tripped {
+                at: view.now,
+                why: if slow { why_slow(view) } else { why_shared(shared) },
+            },
+            by_median: slow,
+            probe: Probe {
+                from: view.windows.pushed() + IN_TRANSIT,
+                since: view.now,
+                deadline: PROBE_DEADLINE,
+                well: 0,
+            },
+        });
+        None
+    }
+
+    fn probe(&mut self, view: &View<'_>) -> Option<Findings> {
+        let off = self.off.as_mut()?;
+        off.by_median |= view.base.ticks_over() >= TICKS_OVER;
+        let since_probe = view.now.since(off.probe.since);
+        let slices = view.windows.pushed().saturating_sub(off.probe.from) as usize;
+        self.test = (slices >= 1)
+            .then(|| test(view.windows, slices, PROBE_EXPECTED))
+            .flatten();
+        let expected = self.test.map_or(0.0, |(test, _)| test.expected);
+        let last = off.probe.deadline >= PROBE_DEADLINE_MAX && since_probe >= off.probe.deadline;
+        let enough = expected >= PROBE_EXPECTED || (last && expected >= PROBE_EXPECTED_LAST);
+        let ratio = self.test.and_then(|(test, _)| test.ratio).filter(|_| enough);
+        let well = ratio.is_some_and(|ratio| ratio > HELPS_RATIO);
+        off.probe.well = match ratio {
+            Some(_) if well => off.probe.well + 1,
+            // Chance alone takes fifteen independent ones there every other minute.
+            Some(ratio) if ratio > UNDECIDED_RATIO => off.probe.well,
+            _ => 0,
+        };
+
+        let stayed = view.now.since(off.tripped.at) >= LEAST_STAY;
+        let calm = !off.by_median || view.base.is_calm(view.now);
+        let proven = off.probe.well >= PROBE_TICKS || (last && well);
+        // Where nothing may be hedged at all there are no probes: speed alone has to do.
+        let only_speed = off.by_median && !matches!(view.mode, Mode::Probing(_));
+        if stayed && calm && (proven || only_speed) {
+            let findings = why_again(off.by_median, view, self.test);
+            self.off = None;
+            return Some(findings);
+        }
+        if since_probe >= off.probe.deadline {
+            off.probe = Probe {
+                from: view.windows.pushed(),
+                since: view.now,
+                deadline: if enough {
+                    PROBE_DEADLINE
+                } else {
+                    (off.probe.deadline * 2).min(PROBE_DEADLINE_MAX)
+                },
+                well: 0,
+            };
+        }
+        None
+    }
+}
+
+/// Hedges against the primaries' curve of the same window, grown until enough is expected.
+fn test(windows: &Windows, slices_max: usize, expected: f64) -> Option<(LogRank, Duration)> {
+    // About as many answers are expected as hedges ended; counting those is cheap, the test is not.
+    let ended = |slice: &Slice| slice.hedge_done.count() + slice.hedge_censored.count();
+    let likely = windows.grown(WINDOW.0.min(slices_max), slices_max, |window| {
+        window.parts().map(ended).sum::<u64>() as f64 >= expected * LIKELY
+    });
+    let mut slices = likely.slices();
+    loop {
+        let window = windows.over(slices);
+        let found = test_on(&window);
+        let enough = found.is_some_and(|test| test.expected >= expected);
+        if enough || slices >= slices_max || window.slices() + GROUP < slices {
+            return found.map(|test| (test, window.span()));
+        }
+        slices = (slices + (slices / 3).max(1)).min(slices_max);
+    }
+}
+
+fn test_on(window: &Lookback<'_>) -> Option<LogRank> {
+    let hedges = window.hedge();
+    if hedges.count() == 0 {
+        return None;
+    }
+    let test = log_rank(&window.primary().curve(), &hedges.done, &hedges.censored);
+    test.z.is_some().then_some(test)
+}
+
+fn why_slow(view: &View<'_>) -> Findings {
+    let ratio = view.base.ratio().unwrap_or(all_slow::LIMIT);
+    let (slow, all) = view.slow_replicas;
+    let replicas = if all > 0 {
+        format!("; {slow} of {all} replicas slow together")
+    } else {
+        String::new()
+    };
+    Findings {
+        words: format!(
+            "shared slowdown (median {} times its base{replicas})",
+            times(ratio)
+        ),
+        evidence: vec![
+            evidence("median / base", ratio, all_slow::LIMIT, Duration::from_secs(2)),
+            Evidence {
+                what: "replicas slow together".into(),
+                value: slow as f64,
+                limit: all as f64,
+                unit: String::new(),
+                window: Duration::from_secs(2),
+            },
+        ],
+    }
+}
+
+fn why_shared(test: Option<(LogRank, Duration)>) -> Findings {
+    let Some((test, window)) = test else {
+        return Findings::default();
+    };
+    let ratio = test.ratio.unwrap_or(0.0);
+    Findings {
+        words: format!(
+            "shared slowdown (hedges answer {ratio:.2} times as often as independent ones would)"
+        ),
+        evidence: vec![
+            evidence("hedges answered / expected", ratio, SHARED_RATIO, window),
+            Evidence {
+                what: "log-rank Z".into(),
+                value: test.z.unwrap_or(0.0),
+                limit: SHARED_Z,
+                unit: String::new(),
+                window,
+            },
+        ],
+    }
+}
+
+fn why_again(by_median: bool, view: &View<'_>, test: Option<(LogRank, Duration)>) -> Findings {
+    let mut words = Vec::new();
+    let mut figures = Vec::new();
+    if let Some((ratio, window)) = test.and_then(|(test, window)| Some((test.ratio?, window))) {
+        words.push(format!("probes answer {ratio:.2} times as often as independent ones would"));
+        figures.push(evidence("hedges answered / expected", ratio, HELPS_RATIO, window));
+    }
+    if let Some(ratio) = view.base.ratio().filter(|_| by_median) {
+        words.push(format!("median {} times its base", times(ratio)));
+        figures.push(evidence("median / base", ratio, all_slow::CALM, all_slow::CALM_FOR));
+    }
+    Findings {
+        words: words.join(", "),
+        evidence: figures,
+    }
+}
+
+fn evidence(what: &str, value: f64, limit: f64, window: Duration) -> Evidence {
+    Evidence {
+        what: what.into(),
+        value,
+        limit,
+        unit: "x".into(),
+        window,
+    }
+}

@@ -1,0 +1,145 @@
+//! When a call may be hedged: the target's quantile of the healthy majority's primaries, up at once
+//! and down slowly.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use hedgerow_protocol::ids::ReplicaName;
+use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::units::Threshold;
+
+use super::naming::Entry;
+use super::primaries::{Healthy, healthy};
+use crate::window::{Attempts, Lookback, Windows};
+
+/// The slow window, in multiples of the present one.
+const SLOW_WINDOWS: usize = 5;
+/// Slices between two turns of the trim, and what each looks at.
+const TRIM_EVERY: u64 = 10;
+/// Calls the trim needs: their crossed share is then known to within 20 %.
+const TRIM_CALLS: u64 = 500;
+/// Share of the error that one turn takes out: 2 would be unstable, 0.5 is the most ALGORITHMS
+/// allows, and less lets chance through less.
+const TRIM_GAIN: f64 = 0.3;
+/// How far the trim goes either way.
+const TRIM_MAX: f64 = 0.2;
+/// Thresholds remembered, in slices: before a fault that is noticed after this long there is none
+/// to go back to.
+const RECENT: usize = 20;
+
+/// What is remembered of the threshold.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Track {
+    /// The last good one, before the policy's own limits.
+    value: Option<Duration>,
+    /// The last ones, newest last.
+    recent: VecDeque<Duration>,
+    /// What the target is multiplied by.
+    trim: f64,
+}
+
+impl Default for Track {
+    fn default() -> Self {
+        Self {
+            value: None,
+            recent: VecDeque::new(),
+            trim: 1.0,
+        }
+    }
+}
+
+/// What the threshold is estimated from.
+pub(crate) struct View<'a> {
+    /// The route's slices.
+    pub(crate) windows: &'a Windows,
+    /// The present window.
+    pub(crate) present: &'a Lookback<'a>,
+    /// The healthy majority's primaries in it.
+    pub(crate) primaries: &'a Attempts,
+    /// Those left out.
+    pub(crate) named: &'a BTreeMap<ReplicaName, Entry>,
+    /// The target: the share of calls that is to cross.
+    pub(crate) target: f64,
+    /// Slices since which nothing is wrong for all: the slow window does not reach back further.
+    pub(crate) calm: usize,
+}
+
+impl Track {
+    /// The last good value.
+    pub(crate) fn value(&self) -> Option<Duration> {
+        self.value
+    }
+
+    /// Takes over a value where there is none.
+    pub(crate) fn relearn(&mut self, value: Duration) {
+        self.value.get_or_insert(value);
+    }
+
+    /// A tick with nothing wrong for all.
+    pub(crate) fn follow(&mut self, view: &View<'_>) {
+        if view.calm < view.present.slices() {
+            // Part of the window is from when something was.
+            return;
+        }
+        if view.windows.pushed().is_multiple_of(TRIM_EVERY) {
+            self.turn_trim(view);
+        }
+        let tail = view.target * self.trim;
+        let fast = view.primaries.curve().quantile(1.0 - tail);
+        let slices = SLOW_WINDOWS * view.present.slices();
+        let slow = view.windows.over(slices.min(view.calm));
+        let slow = (slow.slices() > view.present.slices())
+            .then(|| healthy(view.windows, &slow, view.named))
+            .and_then(|primaries| primaries.curve().quantile(1.0 - tail));
+        // Where one is not known, as when nearly all is still in flight, the other has to do.
+        if let Some(value) = fast.max(slow) {
+            self.take(value);
+        }
+    }
+
+    /// A tick while hedging is off for a shared cause or for errors: the lowest of the last twenty,
+    /// which was right before the fault, or what the present would give where that is lower.
+    /// Followed upward, it would leave nothing to probe with once all is well again; and where many
+    /// attempts fail, which is when they would have answered, the curve is far above the true one.
+    pub(crate) fn hold(&mut self, view: Option<&View<'_>>) {
+        let before = self.recent.iter().copied().min().or(self.value);
+        let present =
+            view.and_then(|view| view.primaries.curve().quantile(1.0 - view.target * self.trim));
+        // Nothing from before, as after a restart: the present is all there is, and held from now.
+        let Some(value) = before.map_or(present, |before| {
+            Some(present.map_or(before, |present| present.min(before)))
+        }) else {
+            return;
+        };
+        self.value = Some(value);
+    }
+
+    fn take(&mut self, value: Duration) {
+        self.value = Some(value);
+        self.recent.push_back(value);
+        if self.recent.len() > RECENT {
+            self.recent.pop_front();
+        }
+    }
+
+    /// Takes out what the estimate is off by in the mean: the larger of two noisy quantiles is
+    /// above the true one. It acts on the target and not on the threshold, since the share that
+    /// crosses then follows one to one, however steep the curve is there.
+    fn turn_trim(&mut self, view: &View<'_>) {
+        let window = view.windows.over(TRIM_EVERY as usize);
+        let seen = Healthy::count(&window, view.named);
+        if seen.started < TRIM_CALLS || seen.crossed == 0 || self.value.is_none() {
+            return;
+        }
+        let off = view.target * seen.started as f64 / seen.crossed as f64;
+        // A step of everything's speed is not for the trim to follow.
+        self.trim *= off.clamp(0.5, 2.0).powf(TRIM_GAIN);
+        self.trim = self.trim.clamp(1.0 - TRIM_MAX, 1.0 + TRIM_MAX);
+    }
+}
+
+/// A value within the policy's limits and the protocol's.
+pub(crate) fn limited(value: Duration, policy: &Policy) -> Threshold {
+    let value = policy.threshold_min().map_or(value, |min| value.max(min));
+    Threshold::clamped(policy.threshold_max().map_or(value, |max| value.min(max)))
+}

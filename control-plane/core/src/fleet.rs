@@ -1,0 +1,394 @@
+//! The agents: who is attached, how long each has been silent, and whose counters are whose.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use hedgerow_protocol::directive::Stamp;
+use hedgerow_protocol::ids::{Epoch, Incarnation, InstanceId, RouteKey};
+use hedgerow_protocol::limits::ROUTES_PER_AGENT_MAX;
+use hedgerow_protocol::report::Effective;
+use hedgerow_protocol::session::held_hash;
+
+use crate::event::{ConnectionId, Departure, Joined};
+use crate::ledger::Ledger;
+use crate::moment::Moment;
+
+/// How long an agent that went is remembered: its counters go on where they were if it comes back,
+/// and the page shows that it was there.
+pub(crate) const GONE_KEPT: Duration = Duration::from_mins(5);
+/// Most gone agents remembered: a fleet that is redeployed at once, not a flood of new names.
+const GONE_MAX: usize = 10_000;
+/// An agent has one report under way at most. After another stream of the same life attached, one
+/// more can still arrive on the old stream; a second proves that two agents share the identity.
+const LATE_REPORTS: u32 = 1;
+
+/// Which counters a stream's reports belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LedgerId(u64);
+
+/// What an agent does on one route.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AgentRoute {
+    /// What it holds, as far as it said.
+    pub(crate) held: Option<Stamp>,
+    /// What it was sent last.
+    pub(crate) sent: Option<Stamp>,
+    /// What it refused last, and why.
+    pub(crate) refused: Option<(Stamp, String)>,
+    /// What it last said it does.
+    pub(crate) effective: Option<Effective>,
+}
+
+/// An attached agent.
+#[derive(Debug, Clone)]
+pub(crate) struct Agent {
+    pub(crate) joined: Joined,
+    pub(crate) connected: Moment,
+    /// Its last word.
+    pub(crate) heard: Moment,
+    /// From when its silence counts: its last word, later by the controller's own pauses since
+    /// (C22).
+    pub(crate) silent_since: Moment,
+    pub(crate) reported: Option<Moment>,
+    pub(crate) skew_ms: Option<i64>,
+    pub(crate) refused_reports: u64,
+    pub(crate) last_refusal: Option<String>,
+    pub(crate) duplicate_reports: u64,
+    pub(crate) ledger: LedgerId,
+    /// Reports since another stream of the same life attached; None: none did.
+    pub(crate) overtaken: Option<u32>,
+    /// Routes it reported or holds; 64 at most.
+    pub(crate) routes: BTreeMap<RouteKey, AgentRoute>,
+    /// It came with a directive of this epoch that was not ours: it is told nothing before a higher
+    /// one has begun.
+    pub(crate) after_epoch: Option<Epoch>,
+    /// Hash of the stamps of a set it refused whole, and why: not sent again until one changes.
+    pub(crate) refused_set: Option<(u64, String)>,
+    /// Counts deliveries.
+    pub(crate) nonce: u64,
+    pub(crate) pushed: Option<Moment>,
+    /// When it was last sent everything again because its hash was not what it should be.
+    pub(crate) resent: Option<Moment>,
+    /// Reports counted since the last tick.
+    pub(crate) reports_this_tick: u32,
+    /// Whether it was silent for two heartbeats at the last tick.
+    pub(crate) stale: bool,
+    /// Hash of what it holds, as far as known.
+    held_hash: u64,
+}
+
+impl Agent {
+    fn new(joined: Joined, ledger: LedgerId, now: Moment) -> Self {
+        let mut agent = Self {
+            connected: now,
+            heard: now,
+            silent_since: now,
+            reported: None,
+            skew_ms: None,
+            refused_reports: 0,
+            last_refusal: None,
+            duplicate_reports: 0,
+            ledger,
+            overtaken: None,
+            routes: BTreeMap::new(),
+            after_epoch: None,
+            refused_set: None,
+            nonce: 0,
+            pushed: None,
+            resent: None,
+            reports_this_tick: 0,
+            stale: false,
+            held_hash: 0,
+            joined,
+        };
+        for held in agent.joined.held.iter().take(ROUTES_PER_AGENT_MAX) {
+            agent.routes.entry(held.route.clone()).or_default().held = Some(held.stamp);
+        }
+        agent.rehash();
+        agent
+    }
+
+    /// It spoke.
+    pub(crate) fn hear(&mut self, now: Moment) {
+        self.heard = now;
+        self.silent_since = now;
+        self.stale = false;
+    }
+
+    /// It refused a report, or sent what cannot be read.
+    pub(crate) fn count_refusal(&mut self, reason: &str) {
+        self.refused_reports += 1;
+        self.last_refusal = Some(reason.to_owned());
+    }
+
+    /// The hash it should report, if it holds what it said it does.
+    pub(crate) fn held_hash(&self) -> u64 {
+        self.held_hash
+    }
+
+    /// It holds `stamp` now.
+    pub(crate) fn holds(&mut self, route: &RouteKey, stamp: Stamp) {
+        let Some(state) = self.routes.get_mut(route) else {
+            return;
+        };
+        state.held = Some(stamp);
+        if state
+            .refused
+            .as_ref()
+            .is_some_and(|(refused, _)| *refused <= stamp)
+        {
+            state.refused = None;
+        }
+        self.rehash();
+    }
+
+    /// Why it does not take `wanted`, where it said so.
+    pub(crate) fn refusal_of<'a>(
+        &'a self,
+        state: &'a AgentRoute,
+        wanted: Stamp,
+    ) -> Option<&'a str> {
+        match (&state.refused, &self.refused_set) {
+            (Some((stamp, reason)), _) if *stamp == wanted => Some(reason),
+            (_, Some((_, reason))) if state.sent == Some(wanted) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Makes room for a route it reported; false where it has its 64 already.
+    pub(crate) fn meets(&mut self, route: &RouteKey) -> bool {
+        if self.routes.contains_key(route) || self.routes.len() >= ROUTES_PER_AGENT_MAX {
+            return false;
+        }
+        self.routes.insert(route.clone(), AgentRoute::default());
+        true
+    }
+
+    fn rehash(&mut self) {
+        self.held_hash = held_hash(
+            self.routes
+                .iter()
+                .filter_map(|(route, state)| Some((route, state.held?))),
+        );
+    }
+}
+
+/// An agent that went.
+#[derive(Debug, Clone)]
+pub(crate) struct GoneAgent {
+    pub(crate) agent: Agent,
+    pub(crate) departure: Departure,
+    pub(crate) at: Moment,
+}
+
+#[derive(Debug, Clone)]
+struct KeptLedger {
+    ledger: Ledger,
+    life: (InstanceId, Incarnation),
+    /// Streams that write to it.
+    streams: u32,
+    /// Since when none does.
+    idle: Moment,
+}
+
+/// All agents.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fleet {
+    pub(crate) attached: BTreeMap<ConnectionId, Agent>,
+    pub(crate) gone: VecDeque<GoneAgent>,
+    ledgers: BTreeMap<LedgerId, KeptLedger>,
+    /// The newest ledger of each life.
+    lives: BTreeMap<(InstanceId, Incarnation), LedgerId>,
+    ledgers_made: u64,
+}
+
+impl Fleet {
+    /// Takes an agent on. Its counters go on where its life's last stream left them; an older
+    /// stream of the same life stays attached (C18).
+    pub(crate) fn join(&mut self, joined: Joined, now: Moment) {
+        let life = (joined.instance, joined.incarnation);
+        for other in self.attached.values_mut() {
+            if (other.joined.instance, other.joined.incarnation) == life {
+                other.overtaken.get_or_insert(0);
+            }
+        }
+        self.gone
+            .retain(|gone| gone.agent.joined.instance != joined.instance);
+        let ledger = match self.lives.get(&life) {
+            Some(id) => *id,
+            None => self.open(life, now),
+        };
+        if let Some(kept) = self.ledgers.get_mut(&ledger) {
+            kept.streams += 1;
+        }
+        let connection = joined.connection;
+        let agent = Agent::new(joined, ledger, now);
+        if let Some(replaced) = self.attached.insert(connection, agent) {
+            self.let_go(replaced.ledger, now);
+        }
+    }
+
+    /// A stream ended. Returns the routes its agent was on.
+    pub(crate) fn leave(
+        &mut self,
+        connection: ConnectionId,
+        departure: Departure,
+        now: Moment,
+    ) -> Vec<RouteKey> {
+        let Some(mut agent) = self.attached.remove(&connection) else {
+            return Vec::new();
+        };
+        self.let_go(agent.ledger, now);
+        let routes = std::mem::take(&mut agent.routes).into_keys().collect();
+        let instance = agent.joined.instance;
+        if self
+            .attached
+            .values()
+            .all(|other| other.joined.instance != instance)
+        {
+            if self.gone.len() >= GONE_MAX {
+                self.gone.pop_front();
+            }
+            self.gone.push_back(GoneAgent {
+                agent,
+                departure,
+                at: now,
+            });
+        }
+        routes
+    }
+
+    /// The agent on a stream and the counters its reports belong to. Tells two agents of one
+    /// identity apart, where the older stream speaks on.
+    pub(crate) fn reporting(
+        &mut self,
+        connection: ConnectionId,
+        now: Moment,
+    ) -> Option<(&mut Agent, &mut Ledger)> {
+        let agent = self.attached.get_mut(&connection)?;
+        if let Some(late) = &mut agent.overtaken {
+            *late += 1;
+            if *late > LATE_REPORTS {
+                self.fork(connection, now);
+            }
+        }
+        let agent = self.attached.get_mut(&connection)?;
+        let kept = self.ledgers.get_mut(&agent.ledger)?;
+        Some((agent, &mut kept.ledger))
+    }
+
+    /// The older stream gets counters of its own. Both begin anew: nobody can say which of what
+    /// was counted together came from whom.
+    fn fork(&mut self, connection: ConnectionId, now: Moment) {
+        let Some(agent) = self.attached.get(&connection) else {
+            return;
+        };
+        let (shared, life) = (
+            agent.ledger,
+            (agent.joined.instance, agent.joined.incarnation),
+        );
+        let own = self.open_apart(life, now);
+        if let Some(kept) = self.ledgers.get_mut(&shared) {
+            kept.ledger.forget();
+        }
+        self.let_go(shared, now);
+        if let Some(kept) = self.ledgers.get_mut(&own) {
+            kept.streams = 1;
+        }
+        if let Some(agent) = self.attached.get_mut(&connection) {
+            agent.ledger = own;
+            agent.overtaken = None;
+        }
+    }
+
+    fn open(&mut self, life: (InstanceId, Incarnation), now: Moment) -> LedgerId {
+        let id = self.open_apart(life, now);
+        self.lives.insert(life, id);
+        id
+    }
+
+    fn open_apart(&mut self, life: (InstanceId, Incarnation), now: Moment) -> LedgerId {
+        self.ledgers_made += 1;
+        let id = LedgerId(self.ledgers_made);
+        let kept = KeptLedger {
+            ledger: Ledger::default(),
+            life,
+            streams: 0,
+            idle: now,
+        };
+        self.ledgers.insert(id, kept);
+        id
+    }
+
+    fn let_go(&mut self, ledger: LedgerId, now: Moment) {
+        if let Some(kept) = self.ledgers.get_mut(&ledger) {
+            kept.streams = kept.streams.saturating_sub(1);
+            kept.idle = now;
+        }
+    }
+
+    /// The controller itself stood still for `pause`: nobody was silent in that time.
+    pub(crate) fn excuse(&mut self, pause: Duration) {
+        for agent in self.attached.values_mut() {
+            agent.silent_since = agent.silent_since.plus(pause);
+        }
+    }
+
+    /// Each tick: who is stale, and who is forgotten. Returns those newly stale.
+    pub(crate) fn age(&mut self, now: Moment, heartbeat: Duration) -> Vec<ConnectionId> {
+        let mut fell_silent = Vec::new();
+        for (connection, agent) in &mut self.attached {
+            agent.reports_this_tick = 0;
+            let stale = now.since(agent.silent_since) >= heartbeat * 2;
+            if stale && !agent.stale {
+                fell_silent.push(*connection);
+            }
+            agent.stale = stale;
+        }
+        while self
+            .gone
+            .front()
+            .is_some_and(|gone| now.since(gone.at) >= GONE_KEPT)
+        {
+            self.gone.pop_front();
+        }
+        if self.ledgers.len() > self.attached.len() {
+            let idle_most = self.attached.len() + GONE_MAX;
+            let crowded = self.ledgers.len() > idle_most;
+            let kept_for = if crowded { Duration::ZERO } else { GONE_KEPT };
+            self.ledgers
+                .retain(|_, kept| kept.streams > 0 || now.since(kept.idle) < kept_for);
+            let ledgers = &self.ledgers;
+            self.lives.retain(|_, ledger| ledgers.contains_key(ledger));
+        }
+        fell_silent
+    }
+
+    /// For the checker: each stream's counters exist, and their streams add up.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let mut streams: BTreeMap<LedgerId, u32> = BTreeMap::new();
+        for agent in self.attached.values() {
+            *streams.entry(agent.ledger).or_default() += 1;
+            if agent.routes.len() > ROUTES_PER_AGENT_MAX {
+                return Err(format!(
+                    "{} has {} routes",
+                    agent.joined.instance,
+                    agent.routes.len()
+                ));
+            }
+        }
+        for (id, kept) in &self.ledgers {
+            let expected = streams.remove(id).unwrap_or(0);
+            if kept.streams != expected {
+                return Err(format!(
+                    "ledger of {:?} says {} streams, expected {expected}",
+                    kept.life, kept.streams
+                ));
+            }
+        }
+        match streams.into_keys().next() {
+            Some(missing) => Err(format!("a stream writes to {missing:?}, which is gone")),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Reports: counted once each, or refused whole with the reason.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::report::{Report, RouteReport, Totals};
+
+use crate::controller::Controller;
+use crate::effect::Effect;
+use crate::event::ConnectionId;
+use crate::ledger::Verdict;
+use crate::moment::Moment;
+use crate::route::{Arrival, Route};
+use crate::weigh;
+use crate::window::Slice;
+
+/// A report that covers more is counted in totals only: nobody knows which second of it was what.
+const COVERS_MAX: Duration = Duration::from_secs(5);
+/// Reports of one agent counted between two ticks. An agent has one under way at most and sends one
+/// a second; more is a flood (S3).
+const REPORTS_PER_TICK_MAX: u32 = 5;
+
+impl Controller {
+    /// An agent reported.
+    pub(crate) fn reported(&mut self, now: Moment, connection: ConnectionId, report: Report) {
+        let Some((agent, ledger)) = self.fleet.reporting(connection, now) else {
+            return;
+        };
+        agent.hear(now);
+        let sequence = report.sequence;
+        let verdict = if agent.reports_this_tick >= REPORTS_PER_TICK_MAX {
+            Verdict::Refused(format!(
+                "more than {REPORTS_PER_TICK_MAX} reports in {:?}; expected one a second",
+                self.settings.tick
+            ))
+        } else {
+            ledger.take(&report)
+        };
+        let refused = match verdict {
+            Verdict::Duplicate => {
+                agent.duplicate_reports += 1;
+                self.counters.reports_duplicate += 1;
+                None
+            }
+            Verdict::Refused(reason) => {
+                agent.count_refusal(&reason);
+                self.counters.reports_refused += 1;
+                Some(reason)
+            }
+            Verdict::Counted(deltas) => {
+                agent.reports_this_tick += 1;
+                agent.reported = Some(now);
+                agent.skew_ms = Some(skew(report.wall_clock_ms, now));
+                self.counters.reports += 1;
+                let fresh = report.covers <= COVERS_MAX;
+                for (route, delta) in report.routes.into_iter().zip(deltas) {
+                    self.count_route(now, connection, route, delta, fresh);
+                }
+                None
+            }
+        };
+        self.effects.push_back(Effect::Acknowledge {
+            connection,
+            sequence,
+            refused,
+        });
+    }
+
+    /// One route of a report that stands. `delta` is None where it is only what later ones are
+    /// counted from.
+    fn count_route(
+        &mut self,
+        now: Moment,
+        connection: ConnectionId,
+        report: RouteReport,
+        delta: Option<Totals>,
+        fresh: bool,
+    ) {
+        let key = self.keep_route(&report.route, now);
+        if let Some(agent) = self.fleet.attached.get_mut(&connection) {
+            let new = agent.meets(&report.route);
+            if let Some(state) = agent.routes.get_mut(&report.route) {
+                state.effective = Some(report.effective);
+            }
+            if new && key == report.route {
+                self.meet_route(now, &key);
+                self.agents_to_push.insert(connection);
+            }
+        }
+        let Some(route) = self.routes.get_mut(&key) else {
+            return;
+        };
+        route.used = now;
+        let Some(delta) = delta else { return };
+        route.totals.add(&delta);
+        if fresh {
+            route.arrived.push(Arrival {
+                connection,
+                delta,
+                report,
+            });
+        }
+    }
+
+    /// A route that an agent asks for is decided at once, so that the agent need not wait for the
+    /// tick to know what it may do.
+    pub(crate) fn meet_route(&mut self, now: Moment, key: &RouteKey) {
+        if self
+            .routes
+            .get(key)
+            .is_some_and(|route| route.decision.is_none())
+        {
+            self.judge(now, key);
+            self.persist_changes();
+            self.publish_route(now, key);
+        }
+    }
+}
+
+impl Route {
+    /// What arrived since the last tick, no agent weighing more than its share.
+    pub(crate) fn fold(&mut self) -> Slice {
+        let mut loads: BTreeMap<ConnectionId, f64> = BTreeMap::new();
+        for arrival in &self.arrived {
+            let load = weigh::load(&arrival.delta, &arrival.report);
+            *loads.entry(arrival.connection).or_default() += load;
+        }
+        let level = weigh::level(loads.values().copied().collect());
+        let mut slice = Slice::default();
+        for Arrival {
+            connection,
+            mut delta,
+            mut report,
+        } in std::mem::take(&mut self.arrived)
+        {
+            let load = loads.get(&connection).copied().unwrap_or_default();
+            if load > level {
+                weigh::thin(&mut delta, &mut report, level / load);
+            }
+            slice.add_report(&delta, &report);
+            self.windows.set_in_flight(connection.0, report.in_flight);
+        }
+        slice
+    }
+}
+
+/// How far an agent's wall clock is ahead of ours, milliseconds: shown, never used (C19, P18).
+fn skew(wall_clock_ms: u64, now: Moment) -> i64 {
+    let ahead = i128::from(wall_clock_ms) - i128::from(now.as_millis());
+    i64::try_from(ahead).unwrap_or(if ahead > 0 { i64::MAX } else { i64::MIN })
+}

@@ -1,0 +1,152 @@
+//! What one life of one agent has told so far: each report is counted once, in order, or not at all.
+
+use std::collections::BTreeMap;
+
+use hedgerow_protocol::ids::{RouteKey, Sequence};
+use hedgerow_protocol::limits::ROUTES_PER_AGENT_MAX;
+use hedgerow_protocol::report::{Report, ReportError, RouteReport, Totals};
+
+/// How far an agent's histograms may lie above its counters. It reads them one after the other
+/// while calls go on, so a few samples are newer than the counters; more than that is made up.
+const SAMPLES_SLACK_SHARE: f64 = 0.01;
+/// The same for agents with hardly any calls.
+const SAMPLES_SLACK_MIN: u64 = 1_000;
+
+/// What an agent's reports add up to, by the name it gives a route.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ledger {
+    /// The highest sequence counted.
+    last: Sequence,
+    /// Where the counting began.
+    origin: Origin,
+    routes: BTreeMap<RouteKey, Counted>,
+}
+
+/// Where a ledger's counting began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Origin {
+    /// Nothing heard yet.
+    #[default]
+    Unknown,
+    /// With the agent's first report: a route not seen before started from 0.
+    First,
+    /// In the middle of its life (the controller is newer than the agent): what a route says when
+    /// it is first seen is where it is counted from.
+    Middle,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    totals: Totals,
+    /// Primaries' samples in histograms since the counting began.
+    samples: u64,
+}
+
+/// What became of a report.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Verdict {
+    /// Counted before: acknowledged, nothing added (B45, P13).
+    Duplicate,
+    /// Counted. For each route, in the report's order, what came since the last one; None where
+    /// this report is what later ones are counted from.
+    Counted(Vec<Option<Totals>>),
+    /// Refused whole, with the reason (P12).
+    Refused(String),
+}
+
+impl Ledger {
+    /// Checks `report` against everything counted before; counts it where it can stand.
+    pub(crate) fn take(&mut self, report: &Report) -> Verdict {
+        if let Err(problem) = report.check() {
+            return Verdict::Refused(problem.to_string());
+        }
+        if report.sequence <= self.last {
+            return Verdict::Duplicate;
+        }
+        let origin = match self.origin {
+            Origin::Unknown if report.sequence.0 == 1 => Origin::First,
+            Origin::Unknown => Origin::Middle,
+            known => known,
+        };
+        let mut deltas = Vec::with_capacity(report.routes.len());
+        let mut counted = Vec::with_capacity(report.routes.len());
+        let mut known = self.routes.len();
+        for route in &report.routes {
+            let before = self.routes.get(&route.route);
+            known += usize::from(before.is_none());
+            match count(before, route, origin) {
+                Ok((delta, now)) => {
+                    deltas.push(delta);
+                    counted.push(now);
+                }
+                Err(reason) => return Verdict::Refused(reason),
+            }
+        }
+        if known > ROUTES_PER_AGENT_MAX {
+            return Verdict::Refused(format!(
+                "routes: {known} in the agent's life; at most {ROUTES_PER_AGENT_MAX} are kept, \
+                 further ones belong under `__other__`"
+            ));
+        }
+        self.last = report.sequence;
+        self.origin = origin;
+        for (route, now) in report.routes.iter().zip(counted) {
+            self.routes.insert(route.route.clone(), now);
+        }
+        Verdict::Counted(deltas)
+    }
+
+    /// Two agents turned out to have shared it: what each says next is where it is counted from.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// What `route` adds to what was counted `before`.
+fn count(
+    before: Option<&Counted>,
+    route: &RouteReport,
+    origin: Origin,
+) -> Result<(Option<Totals>, Counted), String> {
+    let base = match before {
+        Some(before) => Some(*before),
+        None if origin == Origin::First => Some(Counted::default()),
+        None => None,
+    };
+    let Some(base) = base else {
+        return Ok((
+            None,
+            Counted {
+                totals: route.totals,
+                samples: 0,
+            },
+        ));
+    };
+    let delta = route
+        .totals
+        .since(&base.totals)
+        .ok_or_else(|| ReportError::WentBack.to_string())?;
+    let new = route
+        .primary
+        .done
+        .count()
+        .saturating_add(route.primary.censored.count());
+    let samples = base.samples.saturating_add(new);
+    let most = route.totals.started.saturating_add(
+        SAMPLES_SLACK_MIN.max((route.totals.started as f64 * SAMPLES_SLACK_SHARE) as u64),
+    );
+    if samples > most {
+        return Err(format!(
+            "{}: {samples} primaries in histograms, but only {} started; expected no more than \
+             were started",
+            route.route, route.totals.started
+        ));
+    }
+    Ok((
+        Some(delta),
+        Counted {
+            totals: route.totals,
+            samples,
+        },
+    ))
+}

@@ -1,0 +1,158 @@
+//! What the controller remembers of a route from decision to decision.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use hedgerow_protocol::directive::{Mode, OffReason};
+use hedgerow_protocol::ids::ReplicaName;
+use hedgerow_protocol::session::Held;
+
+use crate::decide::all_slow::Base;
+use crate::decide::budget::Pushed;
+use crate::decide::latch::{Findings, Latch, Tripped};
+use crate::decide::naming::Entry;
+use crate::decide::shared_cause::SharedCause;
+use crate::decide::threshold::Track;
+use crate::moment::Moment;
+
+/// Automatic changes of mode allowed in [`CHANGES_WITHIN`]; one more, and it is off until a person
+/// has looked.
+pub const CHANGES_MAX: usize = 12;
+/// See [`CHANGES_MAX`].
+pub const CHANGES_WITHIN: Duration = Duration::from_secs(3600);
+
+/// One route's memory: a value that [`decide`](crate::decide::decide) takes and returns. Bounded,
+/// some four kilobytes at most.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Memory {
+    /// Slices that had been pushed at the last decision.
+    pub(crate) seen: u64,
+    /// What may be hedged, and since when: one value, so that they cannot disagree (B35).
+    pub(crate) mode: Mode,
+    pub(crate) since: Moment,
+    /// Slices that had been pushed when it began.
+    pub(crate) mode_from: u64,
+    /// Whether the mode was the controller's to choose at the last decision.
+    pub(crate) free: bool,
+    /// Whether enough calls were ever seen to hedge.
+    pub(crate) ready: bool,
+    /// Whether anything was decided yet, here or before a restart.
+    pub(crate) fresh: bool,
+    pub(crate) errors: Latch,
+    pub(crate) push_back: Latch,
+    pub(crate) shared: SharedCause,
+    pub(crate) too_many: Option<Tripped>,
+    /// When the mode was changed automatically, newest last.
+    pub(crate) changes: VecDeque<Moment>,
+    pub(crate) base: Base,
+    pub(crate) threshold: Track,
+    pub(crate) named: BTreeMap<ReplicaName, Entry>,
+    pub(crate) pushed: Pushed,
+    /// The share of crossed calls hedged since the last decision.
+    pub(crate) probability: f64,
+    /// Slices that had been pushed when everything was last well again.
+    pub(crate) calm_from: u64,
+}
+
+impl Memory {
+    /// A route nobody has heard of before: observing.
+    pub fn new(now: Moment) -> Self {
+        Self {
+            seen: 0,
+            mode: Mode::Observing,
+            since: now,
+            mode_from: 0,
+            free: false,
+            ready: false,
+            fresh: true,
+            errors: Latch::default(),
+            push_back: Latch::default(),
+            shared: SharedCause::default(),
+            too_many: None,
+            changes: VecDeque::new(),
+            base: Base::default(),
+            threshold: Track::default(),
+            named: BTreeMap::new(),
+            pushed: Pushed::default(),
+            probability: 0.0,
+            calm_from: 0,
+        }
+    }
+
+    /// A route whose mode was kept over a restart. What was off stays off until it is found well;
+    /// what was on stays on, and its agents keep the threshold they have.
+    pub fn restore(mode: Mode, since: Moment, now: Moment) -> Self {
+        let mut memory = Self::new(now);
+        memory.take_over(mode, since);
+        memory.fresh = false;
+        memory
+    }
+
+    /// Takes over what an agent holds of it, where nothing better is known: a controller with a new
+    /// store does not reset the fleet (an off outlives it, P2).
+    pub fn relearn(&mut self, held: &Held) {
+        if let Some(threshold) = held.threshold {
+            self.threshold.relearn(threshold.get());
+        }
+        if self.fresh && self.seen == 0 {
+            // Off wins over on, whoever speaks first.
+            let off = |mode: Mode| mode.reason().is_some();
+            if off(held.mode) || !off(self.mode) {
+                self.take_over(held.mode, self.since);
+            }
+        }
+    }
+
+    /// A person lets a route that changed too often decide again.
+    pub fn release(&mut self, now: Moment) {
+        let _ = now;
+        self.too_many = None;
+        self.changes.clear();
+    }
+
+    /// A person says that the present speed is the normal one: it becomes the base of the all-slow
+    /// test. Without calls to tell it from, nothing changes.
+    pub fn accept_base(&mut self, now: Moment) {
+        let _ = now;
+        self.base.accept();
+    }
+
+    /// The mode decided last.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Since when.
+    pub fn since(&self) -> Moment {
+        self.since
+    }
+
+    fn take_over(&mut self, mode: Mode, since: Moment) {
+        self.mode = mode;
+        self.since = since;
+        let why = |words: &str| Findings {
+            words: format!("{words}, kept over a restart"),
+            evidence: Vec::new(),
+        };
+        match mode.reason() {
+            Some(OffReason::Errors) => self.errors = Latch::restored(since, why("error rate")),
+            Some(OffReason::PushBack) => {
+                self.push_back = Latch::restored(since, why("push-back rate"));
+            }
+            Some(OffReason::SharedSlowdown | OffReason::WinsNothing) => {
+                self.shared = SharedCause::restored(since, why("shared slowdown"));
+            }
+            Some(OffReason::TooManyChanges | OffReason::Unknown) => {
+                self.too_many = Some(Tripped {
+                    at: since,
+                    why: why("too many changes"),
+                });
+            }
+            // A person's orders are kept where persons' orders are.
+            Some(OffReason::KillSwitch | OffReason::Policy) | None => {}
+        }
+        // What a person held off may never have been on.
+        let persons = [OffReason::KillSwitch, OffReason::Policy].map(Some);
+        self.ready = mode != Mode::Observing && !persons.contains(&mode.reason());
+    }
+}

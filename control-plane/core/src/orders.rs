@@ -1,0 +1,451 @@
+//! What people order: checked, decided at once, stored with its line in the record, and only then
+//! in force, pushed and answered.
+//!
+//! One order is under way at a time, the others wait in line: two that come together are then
+//! simply one after the other, and the second sees what the first did (B71). Until an order that
+//! stops hedging is stored, live values already say "none" with the next tick (see
+//! [`crate::push`]); if the store fails, they come back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
+use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
+
+use crate::controller::{Controller, InForce, Rules};
+use crate::effect::{AuditRow, Done, Effect, KillState, OrderError, Record};
+use crate::event::{Actor, KillScope, Order, RequestId};
+use crate::memory::Memory;
+use crate::moment::Moment;
+use crate::route::Place;
+use crate::view::{Mark, MarkKind};
+use crate::writes::Waiting;
+
+/// Orders that wait for a store that does not answer. Beyond, they are refused: a person who gets
+/// no answer tries again.
+const ORDERS_WAITING_MAX: usize = 64;
+
+/// An order and who wants it.
+#[derive(Debug, Clone)]
+struct Wanted {
+    request: RequestId,
+    actor: Actor,
+    reason: String,
+    order: Order,
+}
+
+/// An order that is being stored.
+#[derive(Debug, Clone)]
+struct UnderWay {
+    wanted: Wanted,
+    /// Routes whose mode it changes, and to what: stored with it.
+    places: Vec<(RouteKey, Place)>,
+    outcome: Outcome,
+}
+
+/// What an order does once it is stored.
+#[derive(Debug, Clone)]
+enum Outcome {
+    Policy(InForce),
+    Kill(KillState),
+    Release(RouteKey),
+    AcceptBase(RouteKey),
+}
+
+/// Orders under way and in line.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Orders {
+    under_way: Option<Box<UnderWay>>,
+    line: VecDeque<Wanted>,
+}
+
+impl Orders {
+    /// Whether an order that is not stored yet would stop hedging on `route`.
+    pub(crate) fn would_stop(&self, route: &RouteKey) -> bool {
+        let under_way = self.under_way.iter().map(|it| &it.wanted);
+        under_way.chain(&self.line).any(|it| match &it.order {
+            Order::Kill {
+                scope,
+                engaged: true,
+            } => covers(scope, route),
+            Order::SetPolicy { policy, .. } => {
+                policy.intent() != Intent::Hedge && *policy.dependency() == route.dependency
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Whether a kill switch of `scope` is for `route`.
+pub(crate) fn covers(scope: &KillScope, route: &RouteKey) -> bool {
+    match scope {
+        KillScope::Everything => true,
+        KillScope::Dependency(dependency) => *dependency == route.dependency,
+    }
+}
+
+impl Controller {
+    /// A person, or a seed file, wants something.
+    pub(crate) fn ordered(
+        &mut self,
+        now: Moment,
+        request: RequestId,
+        actor: Actor,
+        reason: String,
+        order: Order,
+    ) {
+        if reason.trim().is_empty() {
+            return self.reply(request, Err(OrderError::NoReason));
+        }
+        if self.orders.line.len() >= ORDERS_WAITING_MAX {
+            let problem = format!("{ORDERS_WAITING_MAX} orders wait for the store already");
+            return self.reply(request, Err(OrderError::NotPersisted(problem)));
+        }
+        self.orders.line.push_back(Wanted {
+            request,
+            actor,
+            reason,
+            order,
+        });
+        self.next_order(now);
+    }
+
+    /// Takes orders from the line until one has to be stored.
+    fn next_order(&mut self, now: Moment) {
+        while self.orders.under_way.is_none() {
+            let Some(wanted) = self.orders.line.pop_front() else {
+                return;
+            };
+            let request = wanted.request;
+            if let Some(result) = self.begin_order(now, wanted) {
+                self.reply(request, result);
+            }
+        }
+    }
+
+    /// Begins to store an order; returns the answer where there is nothing to store.
+    fn begin_order(&mut self, now: Moment, wanted: Wanted) -> Option<Result<Done, OrderError>> {
+        match &wanted.order {
+            Order::SetPolicy { policy, expected } => {
+                let (policy, expected) = (Policy::clone(policy), *expected);
+                self.begin_policy(now, wanted, policy, expected)
+            }
+            Order::Kill { scope, engaged } => {
+                let (scope, engaged) = (scope.clone(), *engaged);
+                self.begin_kill(now, wanted, &scope, engaged)
+            }
+            Order::Release { route } | Order::AcceptBase { route } => {
+                let key = route.clone();
+                let Some(route) = self.routes.get(&key) else {
+                    return Some(Err(OrderError::UnknownRoute(key)));
+                };
+                let before = route.believed.mode;
+                let (action, outcome) = match wanted.order {
+                    Order::Release { .. } => ("route.release", Outcome::Release(key.clone())),
+                    _ => ("route.accept_base", Outcome::AcceptBase(key.clone())),
+                };
+                let row = AuditRow {
+                    at: now,
+                    actor: wanted.actor.clone(),
+                    action: action.into(),
+                    target: key.to_string(),
+                    before: mode_words(before),
+                    after: String::new(),
+                    reason: wanted.reason.clone(),
+                };
+                self.store_order(now, wanted, outcome, vec![Record::Audit(row)]);
+                None
+            }
+        }
+    }
+
+    fn begin_policy(
+        &mut self,
+        now: Moment,
+        wanted: Wanted,
+        policy: Policy,
+        expected: Option<Revision>,
+    ) -> Option<Result<Done, OrderError>> {
+        let dependency = policy.dependency().clone();
+        let current = self.revision(&dependency);
+        let before = self
+            .rules
+            .policies
+            .get(&dependency)
+            .map(|it| Arc::clone(&it.policy));
+        if before.as_deref() == Some(&policy) {
+            return Some(Ok(Done::Policy {
+                revision: current,
+                changed: false,
+            }));
+        }
+        if let Some(expected) = expected
+            && expected != current
+        {
+            return Some(Err(OrderError::Stale { expected, current }));
+        }
+        let used = self
+            .revisions_used
+            .entry(dependency.clone())
+            .or_insert(current);
+        *used = used.next();
+        let revision = *used;
+        let records = vec![
+            Record::Policy {
+                revision,
+                policy: Box::new(policy.clone()),
+                actor: wanted.actor.clone(),
+                reason: wanted.reason.clone(),
+                at: now,
+            },
+            Record::Audit(AuditRow {
+                at: now,
+                actor: wanted.actor.clone(),
+                action: "policy.set".into(),
+                target: dependency.to_string(),
+                before: before.map_or_else(String::new, |it| policy_words(&it)),
+                after: policy_words(&policy),
+                reason: wanted.reason.clone(),
+            }),
+        ];
+        let in_force = InForce {
+            revision,
+            policy: Arc::new(policy),
+            since: now,
+        };
+        self.store_order(now, wanted, Outcome::Policy(in_force), records);
+        None
+    }
+
+    fn begin_kill(
+        &mut self,
+        now: Moment,
+        wanted: Wanted,
+        scope: &KillScope,
+        engaged: bool,
+    ) -> Option<Result<Done, OrderError>> {
+        let before = self.rules.kills.get(scope).is_some_and(|kill| kill.engaged);
+        if before == engaged {
+            return Some(Ok(Done::Kill { changed: false }));
+        }
+        let place = |engaged: bool| if engaged { "engaged" } else { "released" }.to_owned();
+        let state = KillState {
+            scope: scope.clone(),
+            engaged,
+            actor: wanted.actor.clone(),
+            reason: wanted.reason.clone(),
+            at: now,
+        };
+        let row = AuditRow {
+            at: now,
+            actor: wanted.actor.clone(),
+            action: if engaged { "kill.on" } else { "kill.off" }.into(),
+            target: match scope {
+                KillScope::Everything => "everything".into(),
+                KillScope::Dependency(dependency) => dependency.to_string(),
+            },
+            before: place(before),
+            after: place(engaged),
+            reason: wanted.reason.clone(),
+        };
+        let records = vec![Record::Kill(state.clone()), Record::Audit(row)];
+        self.store_order(now, wanted, Outcome::Kill(state), records);
+        None
+    }
+
+    /// Finds out which modes the order changes, and gives all of it to the store in one write: one
+    /// trip to the disk between a person's word and the fleet.
+    fn store_order(
+        &mut self,
+        now: Moment,
+        wanted: Wanted,
+        outcome: Outcome,
+        mut records: Vec<Record>,
+    ) {
+        let mut then = self.rules.clone();
+        then.apply(&outcome);
+        let mut places = Vec::new();
+        for key in self.routes_of(&outcome) {
+            let Some(route) = self.routes.get(&key) else {
+                continue;
+            };
+            let memory = remembered(&route.memory, &outcome, now);
+            let (decision, _) = self.decide_under(now, &key, route, &then, &memory);
+            if decision.mode != route.believed.mode
+                && let Some(route) = self.routes.get_mut(&key)
+            {
+                let place = Place {
+                    mode: decision.mode,
+                    since: now,
+                    sequence: route.next_sequence(),
+                    probation: route.believed.probation.clone(),
+                };
+                records.push(Record::Mode(place.record(&key)));
+                places.push((key, place));
+            }
+        }
+        self.orders.under_way = Some(Box::new(UnderWay {
+            wanted,
+            places,
+            outcome,
+        }));
+        self.persist(Waiting::Order, records);
+    }
+
+    /// The order is stored: it is in force now. The answer comes after the pushes.
+    pub(crate) fn order_persisted(&mut self, now: Moment) {
+        let Some(under_way) = self.orders.under_way.take() else {
+            return;
+        };
+        let UnderWay {
+            wanted,
+            places,
+            outcome,
+        } = *under_way;
+        let routes = self.routes_of(&outcome);
+        let (words, done) = match &outcome {
+            Outcome::Policy(it) => (
+                format!("policy revision {}, by {}", it.revision, wanted.actor.name),
+                Done::Policy {
+                    revision: it.revision,
+                    changed: true,
+                },
+            ),
+            Outcome::Kill(it) => (
+                format!(
+                    "kill switch {}, by {}",
+                    if it.engaged { "engaged" } else { "released" },
+                    wanted.actor.name
+                ),
+                Done::Kill { changed: true },
+            ),
+            Outcome::Release(_) => (format!("released, by {}", wanted.actor.name), Done::Route),
+            Outcome::AcceptBase(_) => (
+                format!("present speed accepted, by {}", wanted.actor.name),
+                Done::Route,
+            ),
+        };
+        self.rules.apply(&outcome);
+        for key in &routes {
+            if let Some(route) = self.routes.get_mut(key) {
+                route.memory = remembered(&route.memory, &outcome, now);
+                route.mark(Mark {
+                    at: now,
+                    kind: MarkKind::Policy,
+                    words: words.clone(),
+                });
+            }
+        }
+        for (key, place) in places {
+            self.take_place(&key, place);
+        }
+        for key in routes {
+            self.judge(now, &key);
+            self.routes_to_push.insert(key.clone());
+            self.publish_route(now, &key);
+        }
+        self.persist_changes();
+        self.flush_pushes(now);
+        self.reply(wanted.request, Ok(done));
+        self.next_order(now);
+    }
+
+    /// The order's places are stored; where nothing else was decided meanwhile, they are also what
+    /// is believed.
+    fn take_place(&mut self, key: &RouteKey, place: Place) {
+        let Some(route) = self.routes.get_mut(key) else {
+            return;
+        };
+        if place.sequence > route.believed.sequence {
+            route.believed = place.clone();
+        }
+        route.settle(place);
+        self.unsettled.insert(key.clone());
+    }
+
+    /// The order could not be stored: nothing changed, and the person is told so.
+    pub(crate) fn order_failed(&mut self, now: Moment, problem: &str) {
+        let Some(under_way) = self.orders.under_way.take() else {
+            return;
+        };
+        let failed = Err(OrderError::NotPersisted(problem.to_owned()));
+        self.reply(under_way.wanted.request, failed);
+        self.next_order(now);
+    }
+
+    fn routes_of(&self, outcome: &Outcome) -> Vec<RouteKey> {
+        match outcome {
+            Outcome::Policy(it) => self.routes_in(it.policy.dependency()),
+            Outcome::Kill(it) => match &it.scope {
+                KillScope::Everything => self.routes.keys().cloned().collect(),
+                KillScope::Dependency(dependency) => self.routes_in(dependency),
+            },
+            Outcome::Release(key) | Outcome::AcceptBase(key) => vec![key.clone()],
+        }
+    }
+
+    fn routes_in(&self, dependency: &DependencyName) -> Vec<RouteKey> {
+        self.routes
+            .keys()
+            .filter(|key| key.dependency == *dependency)
+            .cloned()
+            .collect()
+    }
+
+    fn reply(&mut self, request: RequestId, result: Result<Done, OrderError>) {
+        self.effects.push_back(Effect::Reply { request, result });
+    }
+}
+
+impl Rules {
+    fn apply(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Policy(it) => {
+                self.policies
+                    .insert(it.policy.dependency().clone(), it.clone());
+            }
+            Outcome::Kill(it) => {
+                self.kills.insert(it.scope.clone(), it.clone());
+            }
+            Outcome::Release(_) | Outcome::AcceptBase(_) => {}
+        }
+    }
+}
+
+/// The memory after a person's word on the route itself.
+fn remembered(memory: &Memory, outcome: &Outcome, now: Moment) -> Memory {
+    let mut memory = memory.clone();
+    match outcome {
+        Outcome::Release(_) => memory.release(now),
+        Outcome::AcceptBase(_) => memory.accept_base(now),
+        Outcome::Policy(_) | Outcome::Kill(_) => {}
+    }
+    memory
+}
+
+/// A mode as `off: errors`.
+pub(crate) fn mode_words(mode: hedgerow_protocol::directive::Mode) -> String {
+    match mode.reason() {
+        Some(reason) => format!("{}: {}", mode.as_str(), reason.as_str()),
+        None => mode.as_str().to_owned(),
+    }
+}
+
+/// A policy in one line, for the record.
+fn policy_words(policy: &Policy) -> String {
+    let it = PolicyDraft::from(policy.clone());
+    let limit = |name: &str, value: Option<f64>| {
+        value.map_or_else(String::new, |value| format!(" {name}={value}"))
+    };
+    format!(
+        "intent={} percentile={} budget={} holdout={} error_limit={} probation={}{}{}",
+        it.intent.as_str(),
+        it.percentile,
+        it.budget,
+        it.holdout,
+        it.error_limit,
+        it.probation,
+        limit("threshold_min_ms", it.threshold_min_ms),
+        limit("threshold_max_ms", it.threshold_max_ms),
+    )
+}

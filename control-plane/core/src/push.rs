@@ -1,0 +1,357 @@
+//! What agents are told, and when.
+//!
+//! Every push is the full snapshot for its agent: made of what is stored (places, policies, epoch)
+//! and of live values. It is never older than what the agent holds, and never has what it refused.
+
+use std::time::Duration;
+
+use hedgerow_protocol::directive::{Directive, DirectiveSet, LiveValues, Stamp, Standing};
+use hedgerow_protocol::ids::{ReplicaName, RouteKey};
+use hedgerow_protocol::limits::{CAP_MAX, LEASE_MAX, LEASE_MIN};
+use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::session::held_hash;
+use hedgerow_protocol::units::{Budget, Ratio, Threshold};
+
+use crate::controller::Controller;
+use crate::decide::Live;
+use crate::effect::Effect;
+use crate::epoch::Heard;
+use crate::event::{ConnectionId, Joined};
+use crate::fleet::Agent;
+use crate::moment::Moment;
+
+/// Live values that moved by less are not worth a message to every agent.
+const MOVED_MIN: f64 = 0.01;
+/// They are sent this often all the same.
+const REPEATED: Duration = Duration::from_secs(10);
+
+impl Controller {
+    /// An agent attached: what it holds is taken over where nothing better is known, and it is sent
+    /// everything.
+    pub(crate) fn joined(&mut self, now: Moment, joined: Joined) {
+        let connection = joined.connection;
+        let mut lies = None;
+        let mut foreign = None;
+        let mut met = Vec::new();
+        for held in joined
+            .held
+            .iter()
+            .take(hedgerow_protocol::limits::ROUTES_PER_AGENT_MAX)
+        {
+            let key = self.keep_route(&held.route, now);
+            let revision = self.revision(&key.dependency);
+            let wanted = self.epochs.wanted();
+            let Some(route) = self.routes.get_mut(&key) else {
+                continue;
+            };
+            route.used = now;
+            let epoch = held.stamp.epoch;
+            match self.epochs.heard(held.stamp, route.stamp(wanted, revision)) {
+                Heard::Ours => {}
+                Heard::Foreign => foreign = foreign.max(Some(epoch)),
+                Heard::Lie => {
+                    lies = Some(format!("holds epoch {epoch}, which no store reaches"));
+                }
+            }
+            if key == held.route {
+                met.push(key.clone());
+                let heard = (held.stamp, held.tick.0);
+                let own = route
+                    .decision
+                    .as_ref()
+                    .is_some_and(|it| it.live.threshold.is_some());
+                if !own && route.relearned.is_none_or(|best| best < heard) {
+                    route.relearned = Some(heard);
+                    route.memory.relearn(held);
+                }
+            }
+        }
+        self.fleet.join(joined, now);
+        for key in met {
+            self.meet_route(now, &key);
+        }
+        if let Some(agent) = self.fleet.attached.get_mut(&connection) {
+            agent.after_epoch = foreign;
+            if let Some(lies) = lies {
+                agent.count_refusal(&lies);
+            }
+        }
+        self.begin_epoch(now);
+        self.agents_to_push.insert(connection);
+    }
+
+    /// An agent says what it holds now.
+    pub(crate) fn applied(&mut self, connection: ConnectionId, stamps: &[(RouteKey, Stamp)]) {
+        let Some(agent) = self.fleet.attached.get_mut(&connection) else {
+            return;
+        };
+        for (route, stamp) in stamps {
+            agent.holds(route, *stamp);
+        }
+    }
+
+    /// An agent refused a directive, or a set. It is not sent again until it changes (P4).
+    pub(crate) fn refused(
+        &mut self,
+        connection: ConnectionId,
+        route: Option<&RouteKey>,
+        stamp: Option<Stamp>,
+        reason: &str,
+    ) {
+        let Some(agent) = self.fleet.attached.get_mut(&connection) else {
+            return;
+        };
+        let Some(route) = route else {
+            agent.refused_set = Some((sent_hash(agent), reason.to_owned()));
+            return;
+        };
+        if let Some(state) = agent.routes.get_mut(route)
+            && let Some(stamp) = stamp.or(state.sent)
+        {
+            state.refused = Some((stamp, reason.to_owned()));
+        }
+    }
+
+    /// Sends everything again to an agent that does not hold what it should, once a heartbeat at
+    /// most: a lost push heals within one (P6, B53).
+    pub(crate) fn compare_held(&mut self, now: Moment, connection: ConnectionId, hash: u64) {
+        let (heartbeat, tick) = (self.settings.heartbeat, self.settings.tick);
+        let Some(agent) = self.fleet.attached.get(&connection) else {
+            return;
+        };
+        let on_its_way = agent.pushed.is_some_and(|pushed| now.since(pushed) < tick);
+        let tried = agent
+            .resent
+            .is_some_and(|resent| now.since(resent) < heartbeat);
+        if on_its_way || tried || (hash == agent.held_hash() && !self.behind(agent)) {
+            return;
+        }
+        if let Some(agent) = self.fleet.attached.get_mut(&connection) {
+            agent.resent = Some(now);
+        }
+        self.agents_to_push.insert(connection);
+    }
+
+    /// Whether an agent is known to hold something older than it could.
+    fn behind(&self, agent: &Agent) -> bool {
+        agent.routes.iter().any(|(key, state)| {
+            self.wanted(key).is_some_and(|wanted| {
+                state.held.is_none_or(|held| held < wanted)
+                    && state
+                        .refused
+                        .as_ref()
+                        .is_none_or(|(refused, _)| *refused != wanted)
+            })
+        })
+    }
+
+    /// The stamp agents should hold; None where nothing can be told yet.
+    pub(crate) fn wanted(&self, key: &RouteKey) -> Option<Stamp> {
+        let epoch = self.epochs.durable()?;
+        let route = self.routes.get(key)?;
+        route.live?;
+        // Agents hold a mode from before this controller's store: they keep it until it is stored
+        // here, rather than being told "observing" in between.
+        let relearning = route.relearned.is_some() && route.durable.sequence.0 == 0;
+        if relearning && route.believed.sequence.0 > 0 {
+            return None;
+        }
+        Some(route.stamp(epoch, self.revision(&key.dependency)))
+    }
+
+    /// Works out what agents may be told of the last decision: where the stored mode still allows
+    /// what was decided against, or a person's order against it is being stored, the live values
+    /// already say no. They need no storing, so nobody waits for a slow disk to be safe.
+    pub(crate) fn refresh_live(&mut self, key: &RouteKey) {
+        let held_back = self.orders.would_stop(key);
+        let tick = self.tick;
+        let Some(route) = self.routes.get_mut(key) else {
+            return;
+        };
+        let Some(decision) = &route.decision else {
+            return;
+        };
+        let decided = live_values(tick, &decision.live);
+        let told = route.durable.mode;
+        route.live = Some(match route.live {
+            _ if told.hedges() && (held_back || !route.believed.mode.hedges()) => LiveValues {
+                probability: Ratio::ZERO,
+                budget: Budget::ZERO,
+                ..decided
+            },
+            // Decided for a mode that is not stored yet: the old values stay beside the old mode.
+            Some(before) if told.hedges() && told != route.believed.mode => {
+                LiveValues { tick, ..before }
+            }
+            _ => decided,
+        });
+    }
+
+    /// Whether a route's live values are to be sent, because they moved or are old.
+    pub(crate) fn live_is_due(&self, now: Moment, key: &RouteKey) -> bool {
+        let Some(route) = self.routes.get(key) else {
+            return false;
+        };
+        let Some(live) = &route.live else {
+            return false;
+        };
+        route
+            .told
+            .is_none_or(|(told, at)| now.since(at) >= REPEATED || moved(&told, live))
+    }
+
+    fn directive(&self, key: &RouteKey) -> Option<Directive> {
+        let stamp = self.wanted(key)?;
+        let route = self.routes.get(key)?;
+        let standing = match self.rules.policies.get(&key.dependency) {
+            Some(in_force) => standing(&in_force.policy, self.settings.lease),
+            None => standing(
+                &Policy::observing(key.dependency.clone()),
+                self.settings.lease,
+            ),
+        };
+        Some(Directive {
+            route: key.clone(),
+            stamp,
+            mode: route.durable.mode,
+            live: route.live?,
+            standing,
+            probation: route.durable.probation.clone(),
+        })
+    }
+
+    /// Sends a snapshot to everyone that is to get one: once each, whatever happened.
+    pub(crate) fn flush_pushes(&mut self, now: Moment) {
+        if self.epochs.durable().is_none() {
+            return;
+        }
+        let routes = std::mem::take(&mut self.routes_to_push);
+        if !routes.is_empty() {
+            for (connection, agent) in &self.fleet.attached {
+                if agent.routes.keys().any(|route| routes.contains(route)) {
+                    self.agents_to_push.insert(*connection);
+                }
+            }
+            for key in &routes {
+                if let Some(route) = self.routes.get_mut(key) {
+                    route.told = route.live.map(|live| (live, now));
+                }
+            }
+        }
+        for connection in std::mem::take(&mut self.agents_to_push) {
+            self.push(now, connection);
+        }
+    }
+
+    fn push(&mut self, now: Moment, connection: ConnectionId) {
+        let Some(agent) = self.fleet.attached.get(&connection) else {
+            return;
+        };
+        if agent.after_epoch >= self.epochs.durable() && agent.after_epoch.is_some() {
+            return;
+        }
+        let directives: Vec<_> = agent
+            .routes
+            .iter()
+            .filter_map(|(key, state)| {
+                let directive = self.directive(key)?;
+                let refused = state
+                    .refused
+                    .as_ref()
+                    .is_some_and(|(stamp, _)| *stamp == directive.stamp);
+                let older = state.held.is_some_and(|held| held > directive.stamp);
+                (!refused && !older).then_some(directive)
+            })
+            .collect();
+        // An empty set would tell it to let go of everything: it is never meant here.
+        if directives.is_empty() {
+            return;
+        }
+        let hash = held_hash(directives.iter().map(|it| (&it.route, it.stamp)));
+        if agent
+            .refused_set
+            .as_ref()
+            .is_some_and(|(refused, _)| *refused == hash)
+        {
+            return;
+        }
+        let Some(agent) = self.fleet.attached.get_mut(&connection) else {
+            return;
+        };
+        for directive in &directives {
+            if let Some(state) = agent.routes.get_mut(&directive.route) {
+                state.sent = Some(directive.stamp);
+            }
+        }
+        agent.refused_set = None;
+        agent.pushed = Some(now);
+        agent.nonce += 1;
+        self.epochs.given = true;
+        let set = DirectiveSet {
+            nonce: agent.nonce,
+            directives,
+            empty_is_meant: false,
+        };
+        self.effects.push_back(Effect::Push { connection, set });
+    }
+}
+
+/// Hash of the stamps an agent was sent last.
+fn sent_hash(agent: &Agent) -> u64 {
+    held_hash(
+        agent
+            .routes
+            .iter()
+            .filter_map(|(key, state)| Some((key, state.sent?))),
+    )
+}
+
+fn live_values(tick: hedgerow_protocol::ids::Tick, live: &Live) -> LiveValues {
+    let cap = if live.cap.is_finite() {
+        live.cap.clamp(0.0, CAP_MAX)
+    } else {
+        0.0
+    };
+    LiveValues {
+        tick,
+        threshold: live.threshold,
+        probability: live.probability,
+        budget: live.budget,
+        cap,
+    }
+}
+
+fn moved(told: &LiveValues, live: &LiveValues) -> bool {
+    let threshold = |live: &LiveValues| live.threshold.map_or(0.0, |it| it.get().as_secs_f64());
+    [
+        (threshold(told), threshold(live)),
+        (told.probability.get(), live.probability.get()),
+        (told.budget.get(), live.budget.get()),
+        (told.cap, live.cap),
+    ]
+    .into_iter()
+    .any(|(before, now)| (before - now).abs() > MOVED_MIN * before.abs().max(now.abs()))
+}
+
+fn standing(policy: &Policy, lease: Duration) -> Standing {
+    Standing {
+        percentile: policy.percentile(),
+        holdout: policy.holdout(),
+        error_limit: policy.error_limit(),
+        threshold_min: policy.threshold_min().map(Threshold::clamped),
+        threshold_max: policy.threshold_max().map(Threshold::clamped),
+        lease: lease.clamp(LEASE_MIN, LEASE_MAX),
+    }
+}
+
+/// The replicas an agent may be told to keep primaries from.
+pub(crate) fn probation_list(policy: Option<&Policy>, named: &[ReplicaName]) -> Vec<ReplicaName> {
+    match policy {
+        Some(policy) if policy.probation() => named
+            .iter()
+            .take(hedgerow_protocol::limits::REPLICAS_PER_ROUTE_MAX)
+            .cloned()
+            .collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,175 @@
+//! How much one agent may weigh in what the fleet is judged by (P12).
+//!
+//! An agent that reports a hundred times what the others do is a liar, or lives on another planet;
+//! either way it must not move the fleet's threshold alone. What it says is thinned to its share,
+//! evenly over all buckets and counters, so that its own ratios stay what they are.
+
+use hedgerow_protocol::latency::SparseHistogram;
+use hedgerow_protocol::report::{Attempts, RouteReport, Totals};
+
+/// The least share of a window that any agent may make up.
+const WEIGHT_MIN: f64 = 0.05;
+/// An agent may weigh this many times what it would if all were equal.
+const WEIGHT_TIMES_EQUAL: f64 = 2.0;
+
+/// The most one of `loads` may count for, so that none is more than max(5 %, 2 / number) of the
+/// sum of what is counted. Infinite where all may count in full.
+pub(crate) fn level(mut loads: Vec<f64>) -> f64 {
+    let share = WEIGHT_MIN.max(WEIGHT_TIMES_EQUAL / loads.len().max(1) as f64);
+    if share >= 1.0 {
+        return f64::INFINITY;
+    }
+    loads.sort_unstable_by(f64::total_cmp);
+    let mut rest: f64 = loads.iter().sum();
+    let mut level = f64::INFINITY;
+    for (capped, heaviest) in loads.iter().rev().enumerate() {
+        // With the `capped` heaviest at the level L, L = share * (rest + capped * L).
+        let free = 1.0 - share * capped as f64;
+        if free <= f64::EPSILON {
+            break;
+        }
+        level = share * rest / free;
+        if *heaviest <= level {
+            return if capped == 0 { f64::INFINITY } else { level };
+        }
+        rest -= heaviest;
+    }
+    level
+}
+
+/// How much `report` would weigh.
+pub(crate) fn load(delta: &Totals, report: &RouteReport) -> f64 {
+    let samples = report.primary.done.count() + report.primary.censored.count();
+    delta.started.max(samples).max(report.in_flight.count()) as f64
+}
+
+/// `report`, with what it adds, thinned to `share` of itself.
+pub(crate) fn thin(delta: &mut Totals, report: &mut RouteReport, share: f64) {
+    for_each_counter(delta, share);
+    thin_attempts(&mut report.primary, share);
+    thin_attempts(&mut report.hedge, share);
+    for histogram in [
+        &mut report.treated,
+        &mut report.holdout,
+        &mut report.in_flight,
+    ] {
+        *histogram = thinned(histogram, share);
+    }
+    for replica in &mut report.replicas {
+        for counter in [
+            &mut replica.started,
+            &mut replica.crossed,
+            &mut replica.finished,
+            &mut replica.errors,
+            &mut replica.hedged,
+            &mut replica.won,
+        ] {
+            *counter = scaled(*counter, share);
+        }
+        thin_attempts(&mut replica.primary, share);
+    }
+}
+
+fn scaled(count: u64, share: f64) -> u64 {
+    (count as f64 * share) as u64
+}
+
+/// Rounds each counter down: order between them (won <= hedged <= crossed <= started) stays.
+fn for_each_counter(totals: &mut Totals, share: f64) {
+    let Totals {
+        started,
+        not_eligible,
+        finished,
+        failed,
+        abandoned,
+        crossed,
+        hedged,
+        won,
+        primary_finished,
+        primary_errors,
+        hedge_finished,
+        hedge_errors,
+        push_back,
+        holdout_finished,
+        holdout_failed,
+        treated_finished,
+        treated_failed,
+        failed_despite_primary,
+        probation_skipped,
+        refused,
+    } = totals;
+    for counter in [
+        started,
+        not_eligible,
+        finished,
+        failed,
+        abandoned,
+        crossed,
+        hedged,
+        won,
+        primary_finished,
+        primary_errors,
+        hedge_finished,
+        hedge_errors,
+        push_back,
+        holdout_finished,
+        holdout_failed,
+        treated_finished,
+        treated_failed,
+        failed_despite_primary,
+        probation_skipped,
+    ]
+    .into_iter()
+    .chain(refused)
+    {
+        *counter = scaled(*counter, share);
+    }
+}
+
+fn thin_attempts(attempts: &mut Attempts, share: f64) {
+    attempts.done = thinned(&attempts.done, share);
+    attempts.censored = thinned(&attempts.censored, share);
+}
+
+/// Each bucket's share, with what rounding leaves carried into the next: the sum is right to one.
+fn thinned(histogram: &SparseHistogram, share: f64) -> SparseHistogram {
+    let mut carried = 0.0;
+    let pairs = histogram.iter().filter_map(|(bucket, count)| {
+        let exact = count as f64 * share + carried;
+        let whole = exact.floor();
+        carried = exact - whole;
+        (whole >= 1.0).then_some((bucket, whole as u64))
+    });
+    SparseHistogram::try_from_pairs(pairs)
+        .expect("a part of a valid histogram's buckets, in their order, with smaller counts")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p12_nobody_weighs_more_than_twice_an_equal_share() {
+        for (loads, expected) in [
+            (vec![10.0; 100], f64::INFINITY),
+            (vec![1.0, 1_000.0], f64::INFINITY), // two agents: one may be half of it, or all
+            ([vec![10.0; 99], vec![1e9]].concat(), 0.05 * 990.0 / 0.95),
+        ] {
+            assert!(
+                (level(loads.clone()) - expected).abs() < 1e-9 || level(loads) == expected,
+                "{expected}"
+            );
+        }
+        let loads = [vec![10.0; 90], vec![1e6; 10]].concat();
+        let level = level(loads.clone());
+        let counted: f64 = loads.iter().map(|load| load.min(level)).sum();
+        assert!(level / counted <= 0.05 + 1e-9);
+    }
+
+    #[test]
+    fn thinning_keeps_the_sum() {
+        let full = SparseHistogram::try_from_pairs((0..100).map(|b| (b, 3))).unwrap();
+        let thin = thinned(&full, 0.1);
+        assert!((29..=30).contains(&thin.count()), "{}", thin.count());
+    }
+}

@@ -1,0 +1,217 @@
+//! The last five minutes of a route, in bounded memory.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use hedgerow_protocol::latency::SparseHistogram;
+
+use super::lookback::Lookback;
+use super::slice::Slice;
+
+/// Calls a window should hold: its p95 is then known to within 7 % in rank.
+pub const WINDOW_CALLS: u64 = 1_000;
+/// Under this many calls in [`WINDOW_MAX`] slices there is no value.
+pub const WINDOW_CALLS_MIN: u64 = hedgerow_protocol::limits::THRESHOLD_CALLS_MIN;
+/// Shortest window, in slices: agents' seconds do not begin where ours do.
+pub const WINDOW_MIN: usize = 2;
+/// Longest window, in slices, for what is to be called the present.
+pub const WINDOW_MAX: usize = 60;
+
+/// Slices kept one by one.
+const FINE: usize = 20;
+/// Slices in a block.
+const BLOCK: usize = 10;
+/// Blocks kept: five of the longest windows, for the threshold's slow side.
+const BLOCKS: usize = 30;
+
+/// The last slices of one route: twenty one by one, then thirty blocks of ten.
+///
+/// Sums are made when they are asked for, not kept: a window that is long is one with little
+/// traffic, so that a sum touches some thousand samples at most, while nothing has to be subtracted
+/// and nothing can drift.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Windows {
+    fine: VecDeque<Slice>,
+    blocks: VecDeque<Slice>,
+    /// Slices pushed in all.
+    pushed: u64,
+    /// Each agent's newest gauge of the ages of unanswered primaries.
+    in_flight: BTreeMap<u64, SparseHistogram>,
+}
+
+impl Windows {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the slice of a tick that is over; `span` is the time since the tick before. Also an
+    /// empty one: silence is time too.
+    pub fn push(&mut self, mut slice: Slice, span: Duration) {
+        slice.span = span;
+        slice.ticks = 1;
+        self.fine.push_back(slice);
+        self.pushed += 1;
+        if self.pushed.is_multiple_of(BLOCK as u64) {
+            let mut block = Slice::default();
+            for slice in self.newest(BLOCK) {
+                block.add(slice);
+            }
+            self.blocks.push_back(block);
+            if self.blocks.len() > BLOCKS {
+                self.blocks.pop_front();
+            }
+        }
+        if self.fine.len() > FINE {
+            self.fine.pop_front();
+        }
+    }
+
+    /// Keeps an agent's newest gauge in place of its last one. `agent` is any key that is its own,
+    /// such as its connection's number.
+    pub fn set_in_flight(&mut self, agent: u64, ages: SparseHistogram) {
+        if ages.is_empty() {
+            self.in_flight.remove(&agent);
+        } else {
+            self.in_flight.insert(agent, ages);
+        }
+    }
+
+    /// The agent is gone: what it had in flight ends with it.
+    pub fn forget(&mut self, agent: u64) {
+        self.in_flight.remove(&agent);
+    }
+
+    /// What is in flight beyond the threshold, over all agents.
+    pub fn in_flight(&self) -> impl Iterator<Item = &SparseHistogram> {
+        self.in_flight.values()
+    }
+
+    /// How many slices were ever pushed: tells a new tick from a second look at the same one.
+    pub fn pushed(&self) -> u64 {
+        self.pushed
+    }
+
+    /// The newest slice.
+    pub fn last(&self) -> Option<&Slice> {
+        self.fine.back()
+    }
+
+    /// The newest `slices`, or a few less beyond twenty, so that whole blocks can be used: never
+    /// more. Fewer where there are not as many yet.
+    pub fn over(&self, slices: usize) -> Lookback<'_> {
+        if slices <= self.fine.len() {
+            return Lookback::new(self.newest(slices).collect());
+        }
+        let open = (self.pushed % BLOCK as u64) as usize;
+        let blocks = (slices.saturating_sub(open) / BLOCK).min(self.blocks.len());
+        if blocks * BLOCK + open <= self.fine.len() {
+            return Lookback::new(self.fine.iter().collect());
+        }
+        let blocks = self.blocks.range(self.blocks.len() - blocks..);
+        Lookback::new(blocks.chain(self.newest(open)).collect())
+    }
+
+    /// The shortest run of newest slices, of at least `min` and at most `max`, that `enough` is true
+    /// of; the longest where it is true of none. Not every length is tried: each is a quarter longer
+    /// than the one before, so that growing costs a few sums.
+    pub fn grown(
+        &self,
+        min: usize,
+        max: usize,
+        enough: impl Fn(&Lookback<'_>) -> bool,
+    ) -> Lookback<'_> {
+        let mut slices = min;
+        loop {
+            let lookback = self.over(slices.min(max));
+            if slices >= max || slices >= self.kept() || enough(&lookback) {
+                return lookback;
+            }
+            slices += (slices / 4).max(1);
+        }
+    }
+
+    /// The window everything is estimated on: the shortest with [`WINDOW_CALLS`] calls. None where
+    /// the longest has fewer than [`WINDOW_CALLS_MIN`].
+    pub fn present(&self) -> Option<Lookback<'_>> {
+        let window = self.grown(WINDOW_MIN, WINDOW_MAX, |window| window.calls() >= WINDOW_CALLS);
+        (window.calls() >= WINDOW_CALLS_MIN).then_some(window)
+    }
+
+    fn kept(&self) -> usize {
+        let open = (self.pushed % BLOCK as u64) as usize;
+        self.fine.len().max(self.blocks.len() * BLOCK + open)
+    }
+
+    fn newest(&self, slices: usize) -> impl Iterator<Item = &Slice> {
+        self.fine
+            .range(self.fine.len().saturating_sub(slices)..)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hedgerow_protocol::report::Totals;
+
+    use super::*;
+
+    fn second(started: u64) -> Slice {
+        Slice {
+            totals: Totals {
+                started,
+                ..Totals::default()
+            },
+            ..Slice::default()
+        }
+    }
+
+    fn windows(seconds: impl IntoIterator<Item = u64>) -> Windows {
+        let mut windows = Windows::new();
+        for started in seconds {
+            windows.push(second(started), Duration::from_secs(1));
+        }
+        windows
+    }
+
+    #[test]
+    fn a_lookback_is_the_newest_slices_and_whole_blocks_beyond() {
+        // The n-th second has n calls.
+        let windows = windows(1..=57);
+        for (asked, slices) in [(1, 1), (2, 2), (20, 20), (21, 20), (27, 27), (28, 27), (37, 37), (60, 57)] {
+            let lookback = windows.over(asked);
+            assert_eq!(lookback.slices(), slices, "asked for {asked}");
+            let expected: u64 = (57 - slices as u64 + 1..=57).sum();
+            assert_eq!(lookback.calls(), expected, "asked for {asked}");
+        }
+    }
+
+    #[test]
+    fn p11_memory_is_bounded_and_holds_five_minutes() {
+        let windows = windows((0..5_000).map(|_| 1));
+        assert_eq!(windows.fine.len(), FINE);
+        assert_eq!(windows.blocks.len(), BLOCKS);
+        assert_eq!(windows.over(300).slices(), 300);
+        assert_eq!(windows.over(10_000).slices(), 300);
+    }
+
+    #[test]
+    fn the_window_is_the_shortest_with_a_thousand_calls() {
+        for (rate, expected) in [(600, 2), (500, 2), (250, 4), (100, 10)] {
+            let windows = windows((0..120).map(|_| rate));
+            let window = windows.present().unwrap();
+            assert!(
+                window.slices() >= expected && window.slices() <= expected + 2,
+                "{rate}: {}",
+                window.slices()
+            );
+            assert!(window.calls() >= WINDOW_CALLS);
+        }
+    }
+
+    #[test]
+    fn b42_under_200_calls_in_a_minute_there_is_no_window() {
+        assert!(windows((0..120).map(|_| 2)).present().is_none());
+        assert!(windows((0..120).map(|_| 4)).present().is_some());
+        assert!(windows([]).present().is_none());
+    }
+}

@@ -1,0 +1,171 @@
+//! One tick's worth of reports.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hedgerow_protocol::ids::{ReplicaName, ZoneName};
+use hedgerow_protocol::limits::REPLICAS_PER_ROUTE_MAX;
+use hedgerow_protocol::report::{ReplicaReport, RouteReport, Totals};
+
+use super::tally::Tally;
+
+/// What the fleet reported of one route between two ticks. Also several of them added up.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Slice {
+    /// The time between the ticks; set when it is pushed.
+    pub span: Duration,
+    /// Ticks in it; set when it is pushed.
+    pub ticks: usize,
+    /// Reports in it: each may have spent a bucket's cap beyond the budget.
+    pub reports: u64,
+    /// Counters, as differences.
+    pub totals: Totals,
+    /// Primaries that answered.
+    pub primary_done: Tally,
+    /// Primaries that were stopped or failed.
+    pub primary_censored: Tally,
+    /// Hedges that answered.
+    pub hedge_done: Tally,
+    /// Hedges that were stopped or failed.
+    pub hedge_censored: Tally,
+    /// What callers waited, where a hedge was allowed.
+    pub treated: Tally,
+    /// What callers waited, held out.
+    pub holdout: Tally,
+    /// By replica; at most 256, the rest is in the totals alone.
+    pub replicas: BTreeMap<ReplicaName, ReplicaSlice>,
+    /// Reports of replicas beyond the 256.
+    pub replicas_beyond: u64,
+    /// Seconds the agents themselves found over their budget.
+    pub agents_over_budget: u64,
+}
+
+/// One replica's part of a [`Slice`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReplicaSlice {
+    /// Where it is, where an agent knew.
+    pub zone: Option<ZoneName>,
+    /// Primaries started on it.
+    pub started: u64,
+    /// Of these, those that crossed.
+    pub crossed: u64,
+    /// Primaries that ended by themselves.
+    pub finished: u64,
+    /// Of these, those that failed.
+    pub errors: u64,
+    /// Hedges sent to it.
+    pub hedged: u64,
+    /// Of these, those that answered first.
+    pub won: u64,
+    /// Primaries that answered.
+    pub primary_done: Tally,
+    /// Primaries that were stopped or failed.
+    pub primary_censored: Tally,
+}
+
+impl Slice {
+    /// Adds an accepted report: `delta` is what its totals grew by since the agent's last one.
+    pub fn add_report(&mut self, delta: &Totals, report: &RouteReport) {
+        self.reports += 1;
+        self.totals.add(delta);
+        self.primary_done.add_sparse(&report.primary.done);
+        self.primary_censored.add_sparse(&report.primary.censored);
+        self.hedge_done.add_sparse(&report.hedge.done);
+        self.hedge_censored.add_sparse(&report.hedge.censored);
+        self.treated.add_sparse(&report.treated);
+        self.holdout.add_sparse(&report.holdout);
+        self.agents_over_budget = self
+            .agents_over_budget
+            .saturating_add(report.over_budget_seconds);
+        for replica in &report.replicas {
+            match self.replica(&replica.replica) {
+                Some(slot) => slot.add_report(replica),
+                None => self.replicas_beyond += 1,
+            }
+        }
+    }
+
+    /// Adds another slice: one block is then ten of them.
+    pub fn add(&mut self, other: &Self) {
+        self.span += other.span;
+        self.ticks += other.ticks;
+        self.reports += other.reports;
+        self.totals.add(&other.totals);
+        self.primary_done.add(&other.primary_done);
+        self.primary_censored.add(&other.primary_censored);
+        self.hedge_done.add(&other.hedge_done);
+        self.hedge_censored.add(&other.hedge_censored);
+        self.treated.add(&other.treated);
+        self.holdout.add(&other.holdout);
+        self.agents_over_budget = self
+            .agents_over_budget
+            .saturating_add(other.agents_over_budget);
+        self.replicas_beyond += other.replicas_beyond;
+        for (name, replica) in &other.replicas {
+            match self.replica(name) {
+                Some(slot) => slot.add(replica),
+                None => self.replicas_beyond += 1,
+            }
+        }
+    }
+
+    /// A replica's part, made where there is room (P11: memory does not grow with names).
+    fn replica(&mut self, name: &ReplicaName) -> Option<&mut ReplicaSlice> {
+        if !self.replicas.contains_key(name) {
+            if self.replicas.len() >= REPLICAS_PER_ROUTE_MAX {
+                return None;
+            }
+            self.replicas.insert(name.clone(), ReplicaSlice::default());
+        }
+        self.replicas.get_mut(name)
+    }
+}
+
+impl ReplicaSlice {
+    fn add_report(&mut self, report: &ReplicaReport) {
+        if report.zone.is_some() {
+            self.zone.clone_from(&report.zone);
+        }
+        self.count([
+            report.started,
+            report.crossed,
+            report.finished,
+            report.errors,
+            report.hedged,
+            report.won,
+        ]);
+        self.primary_done.add_sparse(&report.primary.done);
+        self.primary_censored.add_sparse(&report.primary.censored);
+    }
+
+    fn add(&mut self, other: &Self) {
+        if other.zone.is_some() {
+            self.zone.clone_from(&other.zone);
+        }
+        self.count([
+            other.started,
+            other.crossed,
+            other.finished,
+            other.errors,
+            other.hedged,
+            other.won,
+        ]);
+        self.primary_done.add(&other.primary_done);
+        self.primary_censored.add(&other.primary_censored);
+    }
+
+    /// Started, crossed, finished, errors, hedged, won.
+    fn count(&mut self, more: [u64; 6]) {
+        let slots = [
+            &mut self.started,
+            &mut self.crossed,
+            &mut self.finished,
+            &mut self.errors,
+            &mut self.hedged,
+            &mut self.won,
+        ];
+        for (slot, more) in slots.into_iter().zip(more) {
+            *slot = slot.saturating_add(more);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The controller from outside: events by hand, real protocol types, a store that answers now,
+//! later or never, and agents that keep what they were told.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop where it is"
+)]
+
+mod agent;
+mod alerts;
+mod delivery;
+mod fleet;
+mod orders;
+mod random;
+mod reports;
+mod restart;
+mod scale_tmp;
+mod store;
+mod traffic;
+mod world;

@@ -1,0 +1,250 @@
+//! Whatever happens in whatever order, with a store that answers now, late or not at all: nothing
+//! is told that is not stored, and no agent goes back.
+//!
+//! The assertions are in the parts: [`crate::store::Store::check`] looks at every directive that is
+//! pushed, [`crate::agent::Agent::take`] at the order, and [`hedgerow_core::check`] at the
+//! controller after every event.
+
+use std::time::Duration;
+
+use hedgerow_core::event::{ConnectionId, Departure, Event, KillScope, Order};
+use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::ids::{DependencyName, RouteKey};
+use hedgerow_protocol::policy::Intent;
+use proptest::prelude::*;
+
+use crate::agent::Agent;
+use crate::store::Answers;
+use crate::traffic::Traffic;
+use crate::world::{World, policy_with, route, set};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Second(Load),
+    Join(u64),
+    Leave(u64, bool),
+    Clone(u64),
+    Deaf(u64, bool),
+    Refuses(u64, bool),
+    Heartbeat(u64),
+    Policy(Intent, u8),
+    Kill(bool, bool),
+    Release,
+    AcceptBase,
+    Store(Answers),
+    Answer(bool),
+    Pause(u64),
+    Restart,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Load {
+    Healthy,
+    Failing,
+    Slow,
+    Storm,
+    OneSlow,
+    Nothing,
+}
+
+impl Load {
+    fn traffic(self) -> Traffic {
+        let calls = Traffic::HEALTHY;
+        match self {
+            Self::Healthy => calls,
+            Self::Failing => Traffic {
+                errors: 0.5,
+                ..calls
+            },
+            Self::Slow => Traffic {
+                usual_ms: 80,
+                ..calls
+            },
+            Self::Storm => Traffic {
+                hedged: 0.3,
+                ..calls
+            },
+            Self::OneSlow => Traffic {
+                slow: 0.2,
+                one_replica: true,
+                ..calls
+            },
+            Self::Nothing => Traffic { calls: 0, ..calls },
+        }
+    }
+}
+
+fn load() -> impl Strategy<Value = Load> {
+    prop_oneof![
+        4 => Just(Load::Healthy),
+        2 => Just(Load::Failing),
+        2 => Just(Load::Slow),
+        1 => Just(Load::Storm),
+        1 => Just(Load::OneSlow),
+        1 => Just(Load::Nothing),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let who = || 1..5_u64;
+    let intent = prop_oneof![
+        3 => Just(Intent::Hedge),
+        1 => Just(Intent::Observe),
+        1 => Just(Intent::Off)
+    ];
+    let answers =
+        prop_oneof![2 => Just(Answers::Now), 1 => Just(Answers::Later), 1 => Just(Answers::Never)];
+    prop_oneof![
+        20 => load().prop_map(Step::Second),
+        3 => who().prop_map(Step::Join),
+        2 => (who(), any::<bool>()).prop_map(|(it, left)| Step::Leave(it, left)),
+        1 => who().prop_map(Step::Clone),
+        2 => (who(), any::<bool>()).prop_map(|(it, deaf)| Step::Deaf(it, deaf)),
+        1 => (who(), any::<bool>()).prop_map(|(it, refuses)| Step::Refuses(it, refuses)),
+        2 => who().prop_map(Step::Heartbeat),
+        3 => (intent, 5..20_u8).prop_map(|(intent, budget)| Step::Policy(intent, budget)),
+        2 => (any::<bool>(), any::<bool>()).prop_map(|(all, on)| Step::Kill(all, on)),
+        1 => Just(Step::Release),
+        1 => Just(Step::AcceptBase),
+        4 => answers.prop_map(Step::Store),
+        6 => any::<bool>().prop_map(Step::Answer),
+        1 => (3..60_u64).prop_map(Step::Pause),
+        1 => Just(Step::Restart),
+    ]
+}
+
+fn take(world: &mut World, step: Step, next: &mut u64) {
+    let nth = |world: &World, which: u64| {
+        let count = world.agents.len() as u64;
+        (count > 0).then(|| *world.agents.keys().nth((which % count) as usize).unwrap())
+    };
+    match step {
+        Step::Second(load) => {
+            let search = RouteKey::new("search", "query").unwrap();
+            world.seconds(3, &[(route(), load.traffic()), (search, Traffic::HEALTHY)]);
+        }
+        Step::Join(which) => {
+            *next += 1;
+            let mut agent = Agent::new(which);
+            agent.incarnation = hedgerow_protocol::ids::Incarnation(*next);
+            agent.connection = ConnectionId(*next);
+            world.join(agent);
+        }
+        Step::Leave(which, left) => {
+            if let Some(connection) = nth(world, which) {
+                let how = if left {
+                    Departure::Left
+                } else {
+                    Departure::Lost
+                };
+                let mut agent = world.leave(connection, how);
+                if !left {
+                    *next += 1;
+                    agent.connection = ConnectionId(*next);
+                    agent.deaf = false;
+                    world.join(agent);
+                }
+            }
+        }
+        Step::Clone(which) => {
+            if let Some(connection) = nth(world, which) {
+                *next += 1;
+                let mut clone = world.agents[&connection].clone();
+                clone.connection = ConnectionId(*next);
+                world.join(clone);
+            }
+        }
+        Step::Deaf(which, deaf) => {
+            if let Some(connection) = nth(world, which) {
+                world.agents.get_mut(&connection).unwrap().deaf = deaf;
+            }
+        }
+        Step::Refuses(which, refuses) => {
+            if let Some(connection) = nth(world, which) {
+                let refused = &mut world.agents.get_mut(&connection).unwrap().refuses;
+                if refuses {
+                    refused.insert(route());
+                } else {
+                    refused.clear();
+                }
+            }
+        }
+        Step::Heartbeat(which) => {
+            if let Some(connection) = nth(world, which) {
+                let held_hash = world.agents[&connection].hash();
+                world.event(Event::Heartbeat {
+                    connection,
+                    held_hash,
+                });
+            }
+        }
+        Step::Policy(intent, budget) => {
+            world.order(set(policy_with(|it| {
+                it.intent = intent;
+                it.budget = f64::from(budget) / 100.0;
+            })));
+        }
+        Step::Kill(all, engaged) => {
+            let scope = if all {
+                KillScope::Everything
+            } else {
+                KillScope::Dependency(DependencyName::new("catalog").unwrap())
+            };
+            world.order(Order::Kill { scope, engaged });
+        }
+        Step::Release => {
+            world.order(Order::Release { route: route() });
+        }
+        Step::AcceptBase => {
+            world.order(Order::AcceptBase { route: route() });
+        }
+        Step::Store(answers) => world.store.answers = answers,
+        Step::Answer(durable) => {
+            if let Some(answer) = world.store.answer(durable) {
+                world.event(answer);
+            }
+        }
+        Step::Pause(seconds) => {
+            world.now = world.now.plus(Duration::from_secs(seconds));
+            world.tick();
+        }
+        Step::Restart => world.restart(Duration::from_secs(7)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_told_before_it_is_stored_and_no_agent_goes_back(
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let mut world = World::hedging();
+        let mut next = 100;
+        for step in steps {
+            take(&mut world, step, &mut next);
+            next = next.max(world.agents.keys().map(|it| it.0).max().unwrap_or(0));
+        }
+        // With a store that is well and agents that listen, everything comes to rest.
+        world.store_answers(true);
+        world.store.answers = Answers::Now;
+        for agent in world.agents.values_mut() {
+            agent.deaf = false;
+            agent.refuses.clear();
+        }
+        world.ordered(set(policy_with(|it| it.budget = 0.033))).unwrap();
+        world.kill(true).unwrap();
+        world.seconds(25, &[(route(), Traffic::HEALTHY)]);
+        for agent in world.agents.values() {
+            prop_assert!(matches!(agent.mode(&route()), Mode::Off(_)), "{:?}", agent.held);
+        }
+        let view = world.view(&route());
+        prop_assert_eq!(view.acked.n, view.acked.m);
+        let mut open = std::collections::BTreeSet::new();
+        for notice in &world.store.notices {
+            let known = open.contains(&notice.id);
+            prop_assert_eq!(known, notice.resolved.is_some(), "{:?}", notice);
+            if known { open.remove(&notice.id); } else { open.insert(notice.id.clone()); }
+        }
+    }
+}

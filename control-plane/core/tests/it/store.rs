@@ -1,0 +1,186 @@
+//! A store in memory: durable when it says so, and not before.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hedgerow_core::effect::{
+    AlertState, AuditRow, KillState, ModeState, Record, Restored, Transition,
+};
+use hedgerow_core::event::{Event, KillScope, WriteId};
+use hedgerow_core::moment::Moment;
+use hedgerow_protocol::directive::{Directive, Mode};
+use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey};
+use hedgerow_protocol::policy::Policy;
+
+/// How the store answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// At once.
+    Now,
+    /// Not until told to.
+    Later,
+    /// With a failure.
+    Never,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    pub(crate) answers: Answers,
+    pub(crate) waiting: VecDeque<(WriteId, Vec<Record>)>,
+    pub(crate) epoch: Epoch,
+    /// Every revision ever stored.
+    pub(crate) policies: BTreeMap<DependencyName, Vec<(Revision, Policy, Moment)>>,
+    pub(crate) kills: BTreeMap<KillScope, KillState>,
+    pub(crate) modes: BTreeMap<RouteKey, ModeState>,
+    /// Every place in an order ever stored.
+    pub(crate) sequences: BTreeMap<(RouteKey, ModeSequence), Mode>,
+    pub(crate) transitions: Vec<Transition>,
+    pub(crate) audit: Vec<AuditRow>,
+    /// Every notice, in order: what receivers are told.
+    pub(crate) notices: Vec<AlertState>,
+    pub(crate) points: usize,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            answers: Answers::Now,
+            waiting: VecDeque::new(),
+            epoch: Epoch(0),
+            policies: BTreeMap::new(),
+            kills: BTreeMap::new(),
+            modes: BTreeMap::new(),
+            sequences: BTreeMap::new(),
+            transitions: Vec::new(),
+            audit: Vec::new(),
+            notices: Vec::new(),
+            points: 0,
+        }
+    }
+}
+
+impl Store {
+    /// Takes a write; returns the answer where it is given at once.
+    pub(crate) fn persist(&mut self, write: WriteId, records: Vec<Record>) -> Option<Event> {
+        match self.answers {
+            Answers::Now => {
+                self.commit(records);
+                Some(Event::Persisted(write))
+            }
+            Answers::Later => {
+                self.waiting.push_back((write, records));
+                None
+            }
+            Answers::Never => Some(Event::PersistFailed {
+                write,
+                problem: "the disk is full".into(),
+            }),
+        }
+    }
+
+    /// Carries out the oldest write that waits, or fails it.
+    pub(crate) fn answer(&mut self, durable: bool) -> Option<Event> {
+        let (write, records) = self.waiting.pop_front()?;
+        if durable {
+            self.commit(records);
+            Some(Event::Persisted(write))
+        } else {
+            Some(Event::PersistFailed {
+                write,
+                problem: "the disk is full".into(),
+            })
+        }
+    }
+
+    fn commit(&mut self, records: Vec<Record>) {
+        for record in records {
+            match record {
+                Record::Policy {
+                    revision,
+                    policy,
+                    at,
+                    ..
+                } => {
+                    let revisions = self
+                        .policies
+                        .entry(policy.dependency().clone())
+                        .or_default();
+                    assert!(
+                        revisions.iter().all(|(known, ..)| *known < revision),
+                        "revision {revision} was stored before"
+                    );
+                    revisions.push((revision, *policy, at));
+                }
+                Record::Kill(state) => {
+                    self.kills.insert(state.scope.clone(), state);
+                }
+                Record::Mode(state) => {
+                    let place = (state.route.clone(), state.sequence);
+                    let before = self.sequences.insert(place, state.mode);
+                    assert!(before.is_none_or(|mode| mode == state.mode), "{state:?}");
+                    self.modes.insert(state.route.clone(), state);
+                }
+                Record::Transition(transition) => self.transitions.push(transition),
+                Record::Audit(row) => self.audit.push(row),
+                Record::Alert(state) => self.notices.push(state),
+                Record::History { .. } => self.points += 1,
+                Record::Epoch(epoch) => {
+                    assert!(epoch > self.epoch, "epoch {epoch} after {}", self.epoch);
+                    self.epoch = epoch;
+                }
+            }
+        }
+    }
+
+    /// What a controller finds when it starts.
+    pub(crate) fn restored(&self) -> Restored {
+        let mut firing: BTreeMap<String, AlertState> = BTreeMap::new();
+        for notice in &self.notices {
+            if notice.resolved.is_some() {
+                firing.remove(&notice.id);
+            } else {
+                firing.insert(notice.id.clone(), notice.clone());
+            }
+        }
+        Restored {
+            epoch: self.epoch,
+            policies: self
+                .policies
+                .values()
+                .filter_map(|it| it.last().cloned())
+                .collect(),
+            kills: self.kills.values().cloned().collect(),
+            modes: self.modes.values().cloned().collect(),
+            alerts: firing.into_values().collect(),
+        }
+    }
+
+    /// Says what of a directive is not stored.
+    pub(crate) fn check(&self, directive: &Directive) {
+        let stamp = directive.stamp;
+        assert!(
+            stamp.epoch <= self.epoch,
+            "{stamp}: the store is at epoch {}",
+            self.epoch
+        );
+        let dependency = &directive.route.dependency;
+        if stamp.revision.0 > 0 {
+            let known = self.policies.get(dependency);
+            assert!(
+                known.is_some_and(|all| all.iter().any(|(it, ..)| *it == stamp.revision)),
+                "{dependency}: revision {} is not stored",
+                stamp.revision
+            );
+        }
+        if stamp.mode_sequence.0 == 0 {
+            assert_eq!(directive.mode, Mode::Observing);
+        } else {
+            let place = (directive.route.clone(), stamp.mode_sequence);
+            assert_eq!(
+                self.sequences.get(&place),
+                Some(&directive.mode),
+                "{}: {stamp} is not stored with this mode",
+                directive.route
+            );
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Which service a stream speaks for.
+//!
+//! Invariant: a request without a known token is answered from its headers alone; nothing of its
+//! body is read, let alone decoded (S4). The service follows from the token and from nothing the
+//! agent says (S1).
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use hedgerow_protocol::ids::ServiceName;
+use subtle::ConstantTimeEq as _;
+use tokio::time::Instant;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::server::NamedService;
+use tower::Service;
+
+use crate::store::{AgentToken, Store, sha256};
+use crate::telemetry::Metrics;
+
+/// How often the store is asked for new tokens, at most: a flood of wrong tokens costs hashes, not
+/// queries.
+const LOOKED_UP_EVERY: Duration = Duration::from_millis(500);
+/// Longest header looked at. Tokens made here have 43 characters.
+const HEADER_LEN_MAX: usize = 1024;
+
+/// The service a stream speaks for, put into its request by [`Authenticated`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity(pub(super) ServiceName);
+
+/// Known credentials: those of the settings, and those of the store.
+#[derive(Debug, Clone)]
+pub struct Identities {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: Vec<AgentToken>,
+    stored: RwLock<Vec<AgentToken>>,
+    store: Store,
+    looked_up: tokio::sync::Mutex<Option<Instant>>,
+}
+
+impl Identities {
+    /// Those of the settings; the store is asked when somebody presents an unknown one.
+    pub fn new(settings: Vec<AgentToken>, store: Store) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                settings,
+                stored: RwLock::default(),
+                store,
+                looked_up: tokio::sync::Mutex::new(None),
+            }),
+        }
+    }
+
+    /// The service a token speaks for.
+    async fn service(&self, token: &[u8]) -> Option<ServiceName> {
+        let hash = sha256(token);
+        if let Some(service) = self.known(&hash) {
+            return Some(service);
+        }
+        self.look_up().await;
+        self.known(&hash)
+    }
+
+    fn known(&self, hash: &[u8; 32]) -> Option<ServiceName> {
+        let stored = self.shared.stored.read().unwrap_or_else(PoisonError::into_inner);
+        let mut found = None;
+        // All of them, whether found or not: the time says nothing about which came close.
+        for token in self.shared.settings.iter().chain(stored.iter()) {
+            if bool::from(token.sha256.ct_eq(hash)) {
+                found = Some(token.service.clone());
+            }
+        }
+        found
+    }
+
+    /// `hedgerow agent-token new` works beside a running controller: its tokens are found here.
+    async fn look_up(&self) {
+        let mut looked_up = self.shared.looked_up.lock().await;
+        if looked_up.is_some_and(|at| at.elapsed() < LOOKED_UP_EVERY) {
+            return;
+        }
+        match self.shared.store.agent_tokens().await {
+            Ok(tokens) => {
+                *self.shared.stored.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+            }
+            Err(error) => {
+                tracing::error!(error = %error.in_full(), "agents' tokens could not be read");
+            }
+        }
+        *looked_up = Some(Instant::now());
+    }
+
+    async fn identify(&self, headers: &http::HeaderMap) -> Result<Identity, &'static str> {
+        let header = headers.get(http::header::AUTHORIZATION).ok_or("it is missing")?;
+        if header.len() > HEADER_LEN_MAX {
+            return Err("it is too long");
+        }
+        let token = bearer(header.as_bytes()).ok_or("it is not of this form")?;
+        self.service(token).await.map(Identity).ok_or("the token is not known here")
+    }
+}
+
+fn bearer(header: &[u8]) -> Option<&[u8]> {
+    let (scheme, rest) = header.split_at_checked(7)?;
+    (scheme.eq_ignore_ascii_case(b"bearer ") && !rest.is_empty()).then(|| rest.trim_ascii())
+}
+
+/// A service behind the check.
+#[derive(Debug, Clone)]
+pub(super) struct Authenticated<S> {
+    inner: S,
+    identities: Identities,
+    metrics: Metrics,
+}
+
+impl<S> Authenticated<S> {
+    pub(super) fn new(inner: S, identities: Identities, metrics: Metrics) -> Self {
+        Self { inner, identities, metrics }
+    }
+}
+
+impl<S: NamedService> NamedService for Authenticated<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<http::Request<Body>> for Authenticated<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, S::Error>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
+        // The one that was polled ready goes with the future; a fresh clone stays.
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let (identities, metrics) = (self.identities.clone(), self.metrics.clone());
+        Box::pin(async move {
+            match identities.identify(request.headers()).await {
+                Ok(identity) => {
+                    request.extensions_mut().insert(identity);
+                    inner.call(request).await
+                }
+                Err(problem) => {
+                    metrics.streams_refused.with_label_values(&["unauthenticated"]).inc();
+                    let text = format!(
+                        "expected the metadata `authorization: Bearer <token>` with a token of this controller's ([[agent_token]] in its settings, or `hedgerow agent-token new`): {problem}"
+                    );
+                    Ok(Status::unauthenticated(text).into_http())
+                }
+            }
+        })
+    }
+}

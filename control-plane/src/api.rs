@@ -1,0 +1,99 @@
+//! The REST API, under `/api/v1`: everything the pages show and do, for programs.
+//!
+//! Invariant: every path under `/api/v1`, known or not, answers 401 to whoever is nobody (S10). The
+//! check is a layer around all of them, not a line in each handler.
+//!
+//! Every error is `application/problem+json` (RFC 9457) and says what was expected.
+
+mod body;
+mod caller;
+mod look;
+mod policies;
+mod problem;
+mod steer;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{HeaderValue, header};
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::Response;
+use axum::routing::{any, get, post, put};
+
+use crate::auth::Auth;
+use crate::engine::Engine;
+use crate::store::Store;
+use problem::Problem;
+
+/// Largest body taken. The largest honest one, a policy with a reason, is under 2 KB.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// What the API is served from. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ApiState {
+    /// The core.
+    pub engine: Engine,
+    /// What lasts.
+    pub store: Store,
+    /// Who somebody is.
+    pub auth: Auth,
+}
+
+macro_rules! routes {
+    ($($($method:ident $path:literal => $handler:expr),+;)*) => {
+        /// Every route: method and path. A test walks it (S10).
+        pub const ROUTES: &[(&str, &str)] = &[$($((stringify!($method), $path)),+),*];
+
+        fn routes() -> Router<ApiState> {
+            Router::new()$($(.route($path, $method($handler)))+)*
+        }
+    };
+}
+
+routes! {
+    get "/api/v1/fleet" => look::fleet;
+    get "/api/v1/routes/{dependency}/{operation}" => look::route;
+    get "/api/v1/agents" => look::agents;
+    get "/api/v1/alerts" => look::alerts;
+    get "/api/v1/audit" => look::audit;
+    get "/api/v1/policies" => policies::list;
+    get "/api/v1/policies/{dependency}" => policies::show,
+    put "/api/v1/policies/{dependency}" => policies::set;
+    get "/api/v1/policies/{dependency}/history" => policies::history;
+    post "/api/v1/kill" => steer::kill;
+    post "/api/v1/routes/{dependency}/{operation}/release" => steer::release;
+    post "/api/v1/routes/{dependency}/{operation}/accept-base" => steer::accept_base;
+}
+
+/// The API, with its own paths: to be merged into what else is served.
+pub fn router(state: ApiState) -> Router {
+    routes()
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .route("/api/v1", any(not_found))
+        .route("/api/v1/", any(not_found))
+        .route("/api/v1/{*rest}", any(not_found))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(state.clone(), caller::demand))
+        .layer(map_response(headers))
+        .with_state(state)
+}
+
+async fn not_found(request: Request) -> Problem {
+    Problem::not_found(format!("there is nothing at {}", request.uri().path()))
+}
+
+/// Answers are for the caller alone, and are data wherever they end up.
+async fn headers(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
+        (header::X_FRAME_OPTIONS, "DENY"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

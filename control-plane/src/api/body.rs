@@ -1,0 +1,111 @@
+//! Bodies: JSON objects whose fields are named one by one where they cannot stand.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, Request};
+use axum::http::{StatusCode, header};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::BODY_BYTES_MAX;
+use super::problem::{FieldProblem, Problem};
+
+/// Longest reason, in characters.
+pub(super) const REASON_CHARS_MAX: usize = 1000;
+
+/// A JSON object.
+#[derive(Debug)]
+pub(super) struct Object(pub(super) Map<String, Value>);
+
+impl<S: Send + Sync> FromRequest<S> for Object {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let json = request
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.split(';').next())
+            .is_some_and(|value| value.trim().eq_ignore_ascii_case("application/json"));
+        if !json {
+            return Err(Problem::media_type());
+        }
+        let body = Bytes::from_request(request, state)
+            .await
+            .map_err(|e| refused(&e))?;
+        match serde_json::from_slice(&body) {
+            Ok(Value::Object(object)) => Ok(Self(object)),
+            Ok(_) => Err(Problem::malformed("expected a JSON object")),
+            Err(error) => Err(Problem::malformed(format!(
+                "expected a JSON object: {error}"
+            ))),
+        }
+    }
+}
+
+fn refused(error: &BytesRejection) -> Problem {
+    if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        Problem::too_large(BODY_BYTES_MAX)
+    } else {
+        Problem::malformed("the body did not arrive whole")
+    }
+}
+
+impl Object {
+    /// Takes the reason out; pushes what is wrong with it.
+    pub(super) fn take_reason(&mut self, errors: &mut Vec<FieldProblem>) -> String {
+        let wrong = match self.0.remove("reason") {
+            Some(Value::String(text)) => {
+                let chars = text.trim().chars().count();
+                if (1..=REASON_CHARS_MAX).contains(&chars) {
+                    return text.trim().to_owned();
+                }
+                format!("has {chars} characters")
+            }
+            None => "is missing".into(),
+            Some(_) => "is not a text".into(),
+        };
+        let message = format!(
+            "{wrong}: expected a few words, at most {REASON_CHARS_MAX} characters, that say why"
+        );
+        errors.push(FieldProblem::new("reason", message));
+        String::new()
+    }
+
+    /// Takes a field out; pushes what is wrong with it.
+    pub(super) fn take<T: DeserializeOwned>(
+        &mut self,
+        field: &'static str,
+        expected: &str,
+        errors: &mut Vec<FieldProblem>,
+    ) -> Option<T> {
+        let Some(value) = self.0.remove(field) else {
+            errors.push(FieldProblem::new(
+                field,
+                format!("is missing: expected {expected}"),
+            ));
+            return None;
+        };
+        serde_json::from_value(value)
+            .map_err(|e| {
+                errors.push(FieldProblem::new(
+                    field,
+                    format!("{e}: expected {expected}"),
+                ))
+            })
+            .ok()
+    }
+
+    /// Pushes an error for every field that is left.
+    pub(super) fn nothing_else(&self, known: &[&str], errors: &mut Vec<FieldProblem>) {
+        errors.extend(self.0.keys().map(|field| unknown(field, known)));
+    }
+}
+
+/// A field that does not exist.
+pub(super) fn unknown(field: &str, known: &[&str]) -> FieldProblem {
+    FieldProblem::new(
+        field.to_owned(),
+        format!("is not a field here: expected one of {}", known.join(", ")),
+    )
+}

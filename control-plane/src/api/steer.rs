@@ -1,0 +1,125 @@
+//! Kill switches and routes.
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use hedgerow_core::event::{KillScope, Via};
+use hedgerow_protocol::ids::DependencyName;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::ApiState;
+use super::body::Object;
+use super::caller::Caller;
+use super::look::Route;
+use super::problem::{FieldProblem, Problem};
+use crate::acts::Acting;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Killed {
+    changed: bool,
+}
+
+/// POST /api/v1/kill
+pub(super) async fn kill(
+    State(state): State<ApiState>,
+    Extension(Caller(operator)): Extension<Caller>,
+    mut body: Object,
+) -> Result<Json<Killed>, Problem> {
+    let mut errors = Vec::new();
+    let reason = body.take_reason(&mut errors);
+    let scope = scope(&mut body, &mut errors);
+    let engaged = body.take("engaged", "true or false", &mut errors);
+    body.nothing_else(&["scope", "dependency", "engaged", "reason"], &mut errors);
+    let (Some(scope), Some(engaged), true) = (scope, engaged, errors.is_empty()) else {
+        return Err(Problem::invalid(errors));
+    };
+    let acting = Acting {
+        engine: &state.engine,
+        operator: &operator,
+        via: Via::Api,
+    };
+    let changed = acting.kill(scope, engaged, &reason).await?;
+    Ok(Json(Killed { changed }))
+}
+
+/// `"scope": "everything"`, or `"scope": "dependency", "dependency": NAME`.
+fn scope(body: &mut Object, errors: &mut Vec<FieldProblem>) -> Option<KillScope> {
+    const EXPECTED: &str = "\"everything\" or \"dependency\"";
+    let scope: String = body.take("scope", EXPECTED, errors)?;
+    match scope.as_str() {
+        // Taken for granted to be about everything, a name that came along would be a mistake with
+        // the widest effect there is.
+        "everything" if body.0.get("dependency").is_none_or(Value::is_null) => {
+            body.0.remove("dependency");
+            Some(KillScope::Everything)
+        }
+        "everything" => {
+            body.0.remove("dependency");
+            let message = "expected nothing, since the scope is \"everything\"";
+            errors.push(FieldProblem::new("dependency", message));
+            None
+        }
+        "dependency" => {
+            let name: String = body.take("dependency", "a dependency's name", errors)?;
+            DependencyName::new(&name)
+                .map(KillScope::Dependency)
+                .map_err(|e| errors.push(FieldProblem::new("dependency", e.to_string())))
+                .ok()
+        }
+        other => {
+            let message = format!("{other:?} is no scope: expected {EXPECTED}");
+            errors.push(FieldProblem::new("scope", message));
+            None
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Done {
+    done: bool,
+}
+
+/// POST /api/v1/routes/{dependency}/{operation}/release
+pub(super) async fn release(
+    State(state): State<ApiState>,
+    Extension(Caller(operator)): Extension<Caller>,
+    Route(route): Route,
+    body: Object,
+) -> Result<Json<Done>, Problem> {
+    let reason = only_reason(body)?;
+    let acting = Acting {
+        engine: &state.engine,
+        operator: &operator,
+        via: Via::Api,
+    };
+    acting.release(route, &reason).await?;
+    Ok(Json(Done { done: true }))
+}
+
+/// POST /api/v1/routes/{dependency}/{operation}/accept-base
+pub(super) async fn accept_base(
+    State(state): State<ApiState>,
+    Extension(Caller(operator)): Extension<Caller>,
+    Route(route): Route,
+    body: Object,
+) -> Result<Json<Done>, Problem> {
+    let reason = only_reason(body)?;
+    let acting = Acting {
+        engine: &state.engine,
+        operator: &operator,
+        via: Via::Api,
+    };
+    acting.accept_base(route, &reason).await?;
+    Ok(Json(Done { done: true }))
+}
+
+fn only_reason(mut body: Object) -> Result<String, Problem> {
+    let mut errors = Vec::new();
+    let reason = body.take_reason(&mut errors);
+    body.nothing_else(&["reason"], &mut errors);
+    if errors.is_empty() {
+        Ok(reason)
+    } else {
+        Err(Problem::invalid(errors))
+    }
+}

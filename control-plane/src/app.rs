@@ -1,0 +1,274 @@
+//! Puts the process together, and owns the order of starting and of leaving.
+//!
+//! Starting: whatever can be wrong with files, addresses and the store is found before the first
+//! agent is answered. Leaving, within [`LEAVES_WITHIN`]: agents are told when to come back and pages'
+//! streams end; then what is under way is answered; then notices rest; then the core's last writes
+//! are made durable; then the store is closed.
+
+mod error;
+mod http;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hedgerow_core::event::{Actor, Order, Settings as CoreSettings, Via};
+use hedgerow_protocol::policy::Policy;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::agents::{Identities, Server, ServerError};
+use crate::alerts;
+use crate::auth::Auth;
+use crate::clock::Clock;
+use crate::config::Settings;
+use crate::engine::{Engine, Parts};
+use crate::listen::{Bound, PemPair, serve_http};
+use crate::store::{Claim, Store};
+use crate::telemetry::Metrics;
+
+pub use error::AppError;
+
+/// How long leaving takes at most (P20): the three steps below, and a second to spare.
+pub const LEAVES_WITHIN: Duration = Duration::from_secs(10);
+/// For agents and pages.
+const DRAIN_WITHIN: Duration = Duration::from_secs(5);
+/// For notices under way.
+const NOTICES_WITHIN: Duration = Duration::from_secs(2);
+/// For the core's last writes.
+const WRITES_WITHIN: Duration = Duration::from_secs(2);
+/// How often old history is let go of.
+const PRUNE_EVERY: Duration = Duration::from_mins(1);
+
+/// A running controller.
+#[derive(Debug)]
+pub struct App {
+    http: SocketAddr,
+    grpc: SocketAddr,
+    login: Option<FirstLogin>,
+    engine: Engine,
+    store: Store,
+    leaving: CancellationToken,
+    stop: CancellationToken,
+    serving: Vec<JoinHandle<Result<(), ServerError>>>,
+    resting: Vec<JoinHandle<()>>,
+    core: JoinHandle<()>,
+    _claim: Claim,
+}
+
+/// The way in for the administrator that was made on the first start.
+#[derive(Debug)]
+pub struct FirstLogin {
+    /// Their name.
+    pub name: String,
+    /// A link that works once.
+    pub link: SecretString,
+}
+
+impl App {
+    /// Starts everything.
+    pub async fn start(settings: Settings) -> Result<Self, AppError> {
+        let http_tls = settings.http.tls.as_ref().map(PemPair::read).transpose()?;
+        let grpc_tls = settings.grpc.tls.as_ref().map(PemPair::read).transpose()?;
+        let receivers = receivers(&settings)?;
+        let claim = Claim::take(&settings.store)?;
+        let store = Store::open(&settings.store).await?;
+        let http = Bound::new(settings.http.address, "dashboard and API").await?;
+        let grpc = Bound::new(settings.grpc.address, "agents").await?;
+        let (http_at, grpc_at) = (http.address(), grpc.address());
+
+        let (leaving, stop) = (CancellationToken::new(), CancellationToken::new());
+        let (metrics, wake) = (Metrics::new(), Arc::new(Notify::new()));
+        let (engine, core) = Engine::start(Parts {
+            settings: CoreSettings { controller: settings.name.clone(), ..CoreSettings::default() },
+            store: store.clone(),
+            receivers: receivers.iter().map(|it| it.name().to_owned()).collect(),
+            wake: Arc::clone(&wake),
+            metrics: metrics.clone(),
+            clock: Clock::start(),
+            leaving: leaving.clone(),
+            stop: stop.clone(),
+        })
+        .await?;
+        metrics.add_fleet(engine.clone());
+        seed(&engine, &settings.policies).await?;
+
+        let auth = Auth::new(store.clone());
+        let login = first_login(&auth, &settings, http_at).await?;
+        let resting = vec![
+            tokio::spawn(deliver(&settings, &store, receivers, wake, &leaving)),
+            tokio::spawn(prune(store.clone(), engine.clock(), leaving.clone())),
+        ];
+        let router = http::router(&settings, http_at, &engine, &store, auth, &metrics);
+        let pages = serve_http(http, http_tls, router, leaving.clone());
+        let agents = Server {
+            identities: Identities::new(settings.agent_tokens.clone(), store.clone()),
+            engine: engine.clone(),
+            limits: settings.agents,
+            metrics,
+            stop: leaving.clone(),
+        };
+        let serving = vec![
+            tokio::spawn(async move {
+                pages.await;
+                Ok(())
+            }),
+            tokio::spawn(agents.serve(grpc, grpc_tls)),
+        ];
+        log_start(&settings, http_at, grpc_at, &engine);
+        Ok(Self {
+            http: http_at,
+            grpc: grpc_at,
+            login,
+            engine,
+            store,
+            leaving,
+            stop,
+            serving,
+            resting,
+            core,
+            _claim: claim,
+        })
+    }
+
+    /// Where dashboard and API listen.
+    pub fn http_address(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Where agents are served.
+    pub fn grpc_address(&self) -> SocketAddr {
+        self.grpc
+    }
+
+    /// The core.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The first administrator's way in, where this start made one. Given once.
+    pub fn take_first_login(&mut self) -> Option<FirstLogin> {
+        self.login.take()
+    }
+
+    /// Waits until a part ends that should not.
+    pub async fn broken(&mut self) -> AppError {
+        let parts = self.serving.iter_mut();
+        let (ended, _, _) = futures::future::select_all(parts).await;
+        match ended {
+            Ok(Err(error)) => error.into(),
+            Ok(Ok(())) => AppError::Ended { problem: "a listener ended by itself".into() },
+            Err(error) => AppError::Ended { problem: error.to_string() },
+        }
+    }
+
+    /// Leaves in order.
+    pub async fn stop(self) {
+        self.leaving.cancel();
+        ended_within(DRAIN_WITHIN, "agents and pages", self.serving).await;
+        ended_within(NOTICES_WITHIN, "notices", self.resting).await;
+        self.stop.cancel();
+        ended_within(WRITES_WITHIN, "the last writes", vec![self.core]).await;
+        if tokio::time::timeout(Duration::from_secs(1), self.store.close()).await.is_err() {
+            tracing::warn!("the store could not be closed in time; it is crash-safe");
+        }
+        tracing::info!("left");
+    }
+}
+
+/// Waits for tasks, each already told to end; those that do not are ended.
+async fn ended_within<T>(limit: Duration, what: &str, tasks: Vec<JoinHandle<T>>) {
+    let handles: Vec<_> = tasks.iter().map(JoinHandle::abort_handle).collect();
+    if tokio::time::timeout(limit, futures::future::join_all(tasks)).await.is_err() {
+        tracing::warn!(what, limit_s = limit.as_secs(), "did not end in time and was cut off");
+        handles.iter().for_each(tokio::task::AbortHandle::abort);
+    }
+}
+
+fn receivers(settings: &Settings) -> Result<Vec<alerts::Receiver>, AppError> {
+    settings
+        .receivers
+        .iter()
+        .map(|configured| {
+            alerts::Receiver::try_from(configured).map_err(|problem| AppError::Receiver {
+                name: configured.name.clone(),
+                field: problem.field(),
+                problem,
+            })
+        })
+        .collect()
+}
+
+/// Policies of the settings, for dependencies that never had one: what people decided later stays.
+async fn seed(engine: &Engine, policies: &[Policy]) -> Result<(), AppError> {
+    let known = engine.snapshot();
+    for policy in policies.iter().filter(|it| !known.policies.contains_key(it.dependency())) {
+        let actor = Actor { name: "settings".into(), via: Via::Seed };
+        let order = Order::SetPolicy { policy: Box::new(policy.clone()), expected: None };
+        engine.order(actor, "[[policy]] in the settings, on the first start".into(), order).await?;
+    }
+    Ok(())
+}
+
+async fn first_login(
+    auth: &Auth,
+    settings: &Settings,
+    http: SocketAddr,
+) -> Result<Option<FirstLogin>, AppError> {
+    let base = settings.public_base(http);
+    Ok(auth.bootstrap().await?.map(|first| FirstLogin {
+        name: first.name,
+        link: format!("{base}login/link?token={}", first.token.expose_secret()).into(),
+    }))
+}
+
+fn deliver(
+    settings: &Settings,
+    store: &Store,
+    receivers: Vec<alerts::Receiver>,
+    wake: Arc<Notify>,
+    leaving: &CancellationToken,
+) -> impl Future<Output = ()> + Send + 'static {
+    let mut delivering = alerts::Delivering::default();
+    delivering.public_url.clone_from(&settings.public_url);
+    alerts::deliver_with(delivering, store.clone(), receivers, wake, leaving.clone())
+}
+
+/// Lets go of old history now and then.
+async fn prune(store: Store, clock: Clock, leaving: CancellationToken) {
+    loop {
+        match store.prune(clock.now()).await {
+            Ok(0) => {}
+            Ok(rows) => tracing::debug!(rows, "old history let go of"),
+            Err(error) => tracing::error!(error = %error.in_full(), "history could not be pruned"),
+        }
+        tokio::select! {
+            () = leaving.cancelled() => return,
+            () = tokio::time::sleep(PRUNE_EVERY) => {}
+        }
+    }
+}
+
+fn log_start(settings: &Settings, http: SocketAddr, grpc: SocketAddr, engine: &Engine) {
+    let snapshot = engine.snapshot();
+    tracing::info!(
+        http = %settings.public_base(http),
+        grpc = %grpc,
+        grpc.tls = settings.grpc.tls.is_some(),
+        store = %settings.store.display(),
+        epoch = snapshot.epoch.0,
+        policies = snapshot.policies.len(),
+        "serving"
+    );
+    if settings.agent_tokens.is_empty() {
+        tracing::info!("agents need a token: `hedgerow agent-token new --service NAME` makes one");
+    }
+}

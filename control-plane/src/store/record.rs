@@ -1,0 +1,111 @@
+//! What happened, for people: revisions of policies, the record, automatic changes.
+
+use hedgerow_core::effect::{AuditRow, Transition};
+use hedgerow_core::event::Actor;
+use hedgerow_dashboard::backend::{PolicyRevision, RecordQuery};
+use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
+use hedgerow_protocol::policy::{Policy, PolicyDraft};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, query};
+
+use super::restore::{counter, moment, parsed, via};
+use super::{Store, StoreError};
+
+/// Most revisions of a policy that are read at once.
+const REVISIONS_MAX: i64 = 1000;
+
+impl Store {
+    /// All revisions of a policy, newest first, at most a thousand.
+    pub async fn policy_history(
+        &self,
+        dependency: &DependencyName,
+    ) -> Result<Vec<PolicyRevision>, StoreError> {
+        let rows = query(
+            "SELECT revision, json, actor, via, reason, at FROM policies
+             WHERE dependency = $1 ORDER BY revision DESC LIMIT $2",
+        )
+        .bind(dependency.as_str())
+        .bind(REVISIONS_MAX)
+        .fetch_all(self.pool())
+        .await?;
+        rows.iter().map(revision).collect()
+    }
+
+    /// Lines of the record, newest first, each with its number.
+    pub async fn record(&self, wanted: &RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {
+        let dependency = wanted.dependency.as_ref().map(DependencyName::as_str);
+        // A target is a dependency, or a route, which is a dependency, a space and an operation.
+        let rows = query(
+            "SELECT id, at, actor, via, action, target, before_value, after_value, reason
+             FROM audit
+             WHERE id < $1 AND ($2 IS NULL OR target = $2 OR (target > $2 || ' ' AND target < $2 || '!'))
+             ORDER BY id DESC LIMIT $3",
+        )
+        .bind(wanted.before.unwrap_or(i64::MAX))
+        .bind(dependency)
+        .bind(i64::from(wanted.limit))
+        .fetch_all(self.pool())
+        .await?;
+        rows.iter()
+            .map(|row| Ok((row.try_get("id")?, audit_row(row)?)))
+            .collect()
+    }
+
+    /// Automatic changes of a route, newest first, at most `limit`.
+    pub async fn transitions(
+        &self,
+        route: &RouteKey,
+        limit: u32,
+    ) -> Result<Vec<Transition>, StoreError> {
+        let rows = query(
+            "SELECT json FROM transitions WHERE dependency = $1 AND operation = $2
+             ORDER BY id DESC LIMIT $3",
+        )
+        .bind(route.dependency.as_str())
+        .bind(route.operation.as_str())
+        .bind(i64::from(limit))
+        .fetch_all(self.pool())
+        .await?;
+        rows.iter()
+            .map(|row| parsed("transitions", &route.to_string(), row.try_get("json")?))
+            .collect()
+    }
+}
+
+fn revision(row: &SqliteRow) -> Result<PolicyRevision, StoreError> {
+    const TABLE: &str = "policies";
+    let number = counter(TABLE, row, "revision")?;
+    let name = || format!("revision {number}");
+    let draft: PolicyDraft = parsed(TABLE, &name(), row.try_get("json")?)?;
+    let policy = Policy::try_from(draft).map_err(|e| StoreError::Unreadable {
+        table: TABLE,
+        row: name(),
+        problem: e.to_string(),
+    })?;
+    Ok(PolicyRevision {
+        revision: Revision(number),
+        policy,
+        actor: Actor {
+            name: row.try_get("actor")?,
+            via: via(TABLE, row)?,
+        },
+        reason: row.try_get("reason")?,
+        at: moment(TABLE, row, "at")?,
+    })
+}
+
+fn audit_row(row: &SqliteRow) -> Result<AuditRow, StoreError> {
+    const TABLE: &str = "audit";
+    Ok(AuditRow {
+        at: moment(TABLE, row, "at")?,
+        actor: Actor {
+            name: row.try_get("actor")?,
+            via: via(TABLE, row)?,
+        },
+        action: row.try_get("action")?,
+        target: row.try_get("target")?,
+        before: row.try_get("before_value")?,
+        after: row.try_get("after_value")?,
+        reason: row.try_get("reason")?,
+    })
+}

@@ -1,0 +1,182 @@
+//! Reading back what a controller must know when it starts.
+
+use hedgerow_core::effect::{AlertState, KillState, ModeState, Restored};
+use hedgerow_core::event::{Actor, KillScope, Via};
+use hedgerow_core::moment::Moment;
+use hedgerow_core::view::AlertRule;
+use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey};
+use hedgerow_protocol::policy::{Policy, PolicyDraft};
+use serde::de::DeserializeOwned;
+use sqlx::Row;
+use sqlx::sqlite::SqliteRow;
+
+use crate::store::{Store, StoreError};
+
+impl Store {
+    /// Everything the core needs to go on where the last controller ended.
+    pub async fn restore(&self) -> Result<Restored, StoreError> {
+        Ok(Restored {
+            epoch: self.epoch().await?,
+            policies: self.newest_policies().await?,
+            kills: self.kills().await?,
+            modes: self.modes().await?,
+            alerts: self.firing_alerts().await?,
+        })
+    }
+
+    async fn epoch(&self) -> Result<Epoch, StoreError> {
+        let row = sqlx::query("SELECT epoch FROM meta").fetch_optional(&self.pool).await?;
+        row.map_or(Ok(Epoch(0)), |row| Ok(Epoch(counter("meta", &row, "epoch")?)))
+    }
+
+    async fn newest_policies(&self) -> Result<Vec<(Revision, Policy, Moment)>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT dependency, max(revision) AS revision, json, at FROM policies \
+             GROUP BY dependency ORDER BY dependency",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        rows.iter().map(policy).collect()
+    }
+
+    async fn kills(&self) -> Result<Vec<KillState>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT scope, dependency, engaged, actor, via, reason, at FROM kills \
+             ORDER BY scope, dependency",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        rows.iter().map(kill).collect()
+    }
+
+    async fn modes(&self) -> Result<Vec<ModeState>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT dependency, operation, mode, since, sequence FROM modes \
+             ORDER BY dependency, operation",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        rows.iter().map(mode).collect()
+    }
+
+    async fn firing_alerts(&self) -> Result<Vec<AlertState>, StoreError> {
+        let rows = sqlx::query(
+            "SELECT id, rule, dependency, operation, replica, summary, since, resolved \
+             FROM alerts WHERE resolved IS NULL ORDER BY since, id",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        rows.iter().map(alert).collect()
+    }
+}
+
+fn policy(row: &SqliteRow) -> Result<(Revision, Policy, Moment), StoreError> {
+    const TABLE: &str = "policies";
+    let dependency: String = row.try_get("dependency")?;
+    let draft: PolicyDraft = parsed(TABLE, &dependency, row.try_get("json")?)?;
+    let policy = Policy::try_from(draft).map_err(|e| unreadable(TABLE, &dependency, &e))?;
+    Ok((Revision(counter(TABLE, row, "revision")?), policy, moment(TABLE, row, "at")?))
+}
+
+fn kill(row: &SqliteRow) -> Result<KillState, StoreError> {
+    const TABLE: &str = "kills";
+    let dependency: String = row.try_get("dependency")?;
+    let scope: String = row.try_get("scope")?;
+    let scope = if scope == "everything" {
+        KillScope::Everything
+    } else {
+        let name =
+            DependencyName::new(&dependency).map_err(|e| unreadable(TABLE, &dependency, &e))?;
+        KillScope::Dependency(name)
+    };
+    Ok(KillState {
+        scope,
+        engaged: row.try_get("engaged")?,
+        actor: Actor { name: row.try_get("actor")?, via: via(TABLE, row)? },
+        reason: row.try_get("reason")?,
+        at: moment(TABLE, row, "at")?,
+    })
+}
+
+fn mode(row: &SqliteRow) -> Result<ModeState, StoreError> {
+    const TABLE: &str = "modes";
+    let route = route(TABLE, row)?;
+    let mode: Mode = parsed(TABLE, &route.to_string(), row.try_get("mode")?)?;
+    Ok(ModeState {
+        mode,
+        since: moment(TABLE, row, "since")?,
+        sequence: ModeSequence(counter(TABLE, row, "sequence")?),
+        route,
+    })
+}
+
+fn alert(row: &SqliteRow) -> Result<AlertState, StoreError> {
+    const TABLE: &str = "alerts";
+    let id: String = row.try_get("id")?;
+    let rule: AlertRule = named(TABLE, &id, row.try_get("rule")?)?;
+    Ok(AlertState {
+        rule,
+        route: route(TABLE, row)?,
+        replica: row.try_get("replica")?,
+        summary: row.try_get("summary")?,
+        since: moment(TABLE, row, "since")?,
+        resolved: None,
+        id,
+    })
+}
+
+fn route(table: &'static str, row: &SqliteRow) -> Result<RouteKey, StoreError> {
+    let (dependency, operation): (String, String) =
+        (row.try_get("dependency")?, row.try_get("operation")?);
+    RouteKey::new(&dependency, &operation)
+        .map_err(|e| unreadable(table, &format!("{dependency} {operation}"), &e))
+}
+
+pub(crate) fn via(table: &'static str, row: &SqliteRow) -> Result<Via, StoreError> {
+    let text: String = row.try_get("via")?;
+    named(table, &text.clone(), text)
+}
+
+pub(crate) fn moment(
+    table: &'static str,
+    row: &SqliteRow,
+    column: &'static str,
+) -> Result<Moment, StoreError> {
+    Ok(Moment::from_millis(counter(table, row, column)?))
+}
+
+pub(crate) fn counter(
+    table: &'static str,
+    row: &SqliteRow,
+    column: &'static str,
+) -> Result<u64, StoreError> {
+    let value: i64 = row.try_get(column)?;
+    u64::try_from(value).map_err(|_| StoreError::Unreadable {
+        table,
+        row: column.into(),
+        problem: format!("{value} is negative; expected 0 or more"),
+    })
+}
+
+/// A column that holds JSON.
+pub(crate) fn parsed<T: DeserializeOwned>(
+    table: &'static str,
+    row: &str,
+    text: String,
+) -> Result<T, StoreError> {
+    serde_json::from_str(&text).map_err(|e| unreadable(table, row, &e))
+}
+
+/// A column that holds one of an enum's names.
+fn named<T: DeserializeOwned>(
+    table: &'static str,
+    row: &str,
+    name: String,
+) -> Result<T, StoreError> {
+    serde_json::from_value(name.into()).map_err(|e| unreadable(table, row, &e))
+}
+
+fn unreadable(table: &'static str, row: &str, problem: &impl ToString) -> StoreError {
+    StoreError::Unreadable { table, row: row.into(), problem: problem.to_string() }
+}

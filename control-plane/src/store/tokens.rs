@@ -1,0 +1,87 @@
+//! Credentials of agents that were made with `hedgerow agent-token new`.
+
+use std::fmt::Write as _;
+
+use hedgerow_core::moment::Moment;
+use hedgerow_protocol::ids::ServiceName;
+use sha2::{Digest, Sha256};
+use sqlx::Row;
+
+use crate::store::{Store, StoreError};
+
+/// A stored credential: what it says, never the token itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentToken {
+    /// SHA-256 of the token. A token has 256 random bits, so a slow hash would add nothing.
+    pub sha256: [u8; 32],
+    /// The service it speaks for.
+    pub service: ServiceName,
+}
+
+/// Lower-case hexadecimal.
+pub fn sha256_hex(hash: &[u8; 32]) -> String {
+    hash.iter().fold(String::with_capacity(64), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
+        text
+    })
+}
+
+/// SHA-256 of a token.
+pub(crate) fn sha256(token: &[u8]) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+/// Reads 64 hexadecimal digits.
+pub(crate) fn sha256_from_hex(text: &str) -> Option<[u8; 32]> {
+    let text = text.as_bytes();
+    if text.len() != 64 {
+        return None;
+    }
+    let mut hash = [0; 32];
+    for (byte, pair) in hash.iter_mut().zip(text.chunks_exact(2)) {
+        let [high, low] = [pair[0], pair[1]].map(|c| char::from(c).to_digit(16));
+        *byte = u8::try_from(high? * 16 + low?).ok()?;
+    }
+    Some(hash)
+}
+
+impl Store {
+    /// Keeps a new credential.
+    pub async fn add_agent_token(
+        &self,
+        token: &AgentToken,
+        created: Moment,
+    ) -> Result<(), StoreError> {
+        sqlx::query("INSERT INTO agent_tokens (token_sha256, service, created) VALUES ($1, $2, $3)")
+            .bind(sha256_hex(&token.sha256))
+            .bind(token.service.as_str())
+            .bind(i64::try_from(created.as_millis()).unwrap_or(i64::MAX))
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// All credentials.
+    pub async fn agent_tokens(&self) -> Result<Vec<AgentToken>, StoreError> {
+        let rows = sqlx::query("SELECT token_sha256, service FROM agent_tokens")
+            .fetch_all(&self.pool)
+            .await?;
+        rows.iter()
+            .map(|row| {
+                let (hash, service): (String, String) =
+                    (row.try_get("token_sha256")?, row.try_get("service")?);
+                let unreadable = |problem: String| StoreError::Unreadable {
+                    table: "agent_tokens",
+                    row: service.clone(),
+                    problem,
+                };
+                Ok(AgentToken {
+                    sha256: sha256_from_hex(&hash).ok_or_else(|| {
+                        unreadable("token_sha256: expected 64 hexadecimal digits".into())
+                    })?,
+                    service: ServiceName::new(&service).map_err(|e| unreadable(e.to_string()))?,
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,263 @@
+//! Writing what the core wants written.
+
+use hedgerow_core::effect::{AlertState, AuditRow, KillState, ModeState, Record, Transition};
+use hedgerow_core::event::{Actor, KillScope};
+use hedgerow_core::moment::Moment;
+use hedgerow_core::view::Point;
+use hedgerow_protocol::ids::{Epoch, Revision, RouteKey};
+use hedgerow_protocol::policy::Policy;
+use serde::Serialize;
+use sqlx::SqliteConnection;
+
+use crate::store::{Store, StoreError};
+
+impl Store {
+    /// Writes all of it, or nothing, and returns when it is on disk. A newly firing alert gets a
+    /// notice for each of `receivers`; a resolved one for each receiver that has a firing notice.
+    pub async fn write(&self, records: &[Record], receivers: &[String]) -> Result<(), StoreError> {
+        self.write_batch(&[records], receivers).await
+    }
+
+    /// Several writes, in their order, as one transaction.
+    pub(crate) async fn write_batch(
+        &self,
+        writes: &[&[Record]],
+        receivers: &[String],
+    ) -> Result<(), StoreError> {
+        // IMMEDIATE: a transaction that began by reading could be refused when it wants to write.
+        let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
+        for records in writes {
+            for record in *records {
+                write_one(&mut transaction, record, receivers).await?;
+            }
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+}
+
+async fn write_one(
+    connection: &mut SqliteConnection,
+    record: &Record,
+    receivers: &[String],
+) -> Result<(), StoreError> {
+    match record {
+        Record::Policy { revision, policy, actor, reason, at } => {
+            write_policy(connection, *revision, policy, actor, reason, *at).await
+        }
+        Record::Kill(kill) => write_kill(connection, kill).await,
+        Record::Mode(mode) => write_mode(connection, mode).await,
+        Record::Transition(transition) => write_transition(connection, transition).await,
+        Record::Audit(row) => write_audit(connection, row).await,
+        Record::Alert(alert) => write_alert(connection, alert, receivers).await,
+        Record::History { route, point } => write_history(connection, route, point).await,
+        Record::Epoch(epoch) => write_epoch(connection, *epoch).await,
+    }
+}
+
+async fn write_epoch(connection: &mut SqliteConnection, epoch: Epoch) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO meta (id, epoch) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET epoch = $1",
+    )
+    .bind(integer("the epoch", epoch.0)?)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn write_policy(
+    connection: &mut SqliteConnection,
+    revision: Revision,
+    policy: &Policy,
+    actor: &Actor,
+    reason: &str,
+    at: Moment,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO policies (dependency, revision, json, actor, via, reason, at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(policy.dependency().as_str())
+    .bind(integer("a revision", revision.0)?)
+    .bind(json("policies", policy)?)
+    .bind(&actor.name)
+    .bind(actor.via.as_str())
+    .bind(reason)
+    .bind(time(at)?)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn write_kill(connection: &mut SqliteConnection, kill: &KillState) -> Result<(), StoreError> {
+    let (scope, dependency) = match &kill.scope {
+        KillScope::Everything => ("everything", ""),
+        KillScope::Dependency(name) => ("dependency", name.as_str()),
+    };
+    sqlx::query(
+        "INSERT INTO kills (scope, dependency, engaged, actor, via, reason, at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7) \
+         ON CONFLICT (scope, dependency) DO UPDATE \
+         SET engaged = $3, actor = $4, via = $5, reason = $6, at = $7",
+    )
+    .bind(scope)
+    .bind(dependency)
+    .bind(kill.engaged)
+    .bind(&kill.actor.name)
+    .bind(kill.actor.via.as_str())
+    .bind(&kill.reason)
+    .bind(time(kill.at)?)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn write_mode(connection: &mut SqliteConnection, mode: &ModeState) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO modes (dependency, operation, mode, since, sequence) \
+         VALUES ($1, $2, $3, $4, $5) \
+         ON CONFLICT (dependency, operation) DO UPDATE SET mode = $3, since = $4, sequence = $5",
+    )
+    .bind(mode.route.dependency.as_str())
+    .bind(mode.route.operation.as_str())
+    .bind(json("modes", &mode.mode)?)
+    .bind(time(mode.since)?)
+    .bind(integer("a mode's number", mode.sequence.0)?)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn write_transition(
+    connection: &mut SqliteConnection,
+    transition: &Transition,
+) -> Result<(), StoreError> {
+    sqlx::query("INSERT INTO transitions (dependency, operation, at, json) VALUES ($1, $2, $3, $4)")
+        .bind(transition.route.dependency.as_str())
+        .bind(transition.route.operation.as_str())
+        .bind(time(transition.at)?)
+        .bind(json("transitions", transition)?)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+pub(crate) async fn write_audit(
+    connection: &mut SqliteConnection,
+    row: &AuditRow,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO audit (at, actor, via, action, target, before_value, after_value, reason) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(time(row.at)?)
+    .bind(&row.actor.name)
+    .bind(row.actor.via.as_str())
+    .bind(&row.action)
+    .bind(&row.target)
+    .bind(&row.before)
+    .bind(&row.after)
+    .bind(&row.reason)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn write_alert(
+    connection: &mut SqliteConnection,
+    alert: &AlertState,
+    receivers: &[String],
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO alerts (id, rule, dependency, operation, replica, summary, since, resolved) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+         ON CONFLICT (id) DO UPDATE SET summary = $6, resolved = $8",
+    )
+    .bind(&alert.id)
+    .bind(alert.rule.as_str())
+    .bind(alert.route.dependency.as_str())
+    .bind(alert.route.operation.as_str())
+    .bind(&alert.replica)
+    .bind(&alert.summary)
+    .bind(time(alert.since)?)
+    .bind(alert.resolved.map(time).transpose()?)
+    .execute(&mut *connection)
+    .await?;
+    match alert.resolved {
+        None => write_firing_notices(connection, alert, receivers).await,
+        Some(resolved) => write_resolved_notices(connection, alert, resolved).await,
+    }
+}
+
+/// The table's key makes a second firing notice of the same episode impossible (P15).
+async fn write_firing_notices(
+    connection: &mut SqliteConnection,
+    alert: &AlertState,
+    receivers: &[String],
+) -> Result<(), StoreError> {
+    let at = time(alert.since)?;
+    let state = json("outbox", alert)?;
+    for receiver in receivers {
+        sqlx::query(
+            "INSERT INTO outbox (alert, kind, receiver, json, next_at, at) \
+             VALUES ($1, 'firing', $2, $3, $4, $4) ON CONFLICT DO NOTHING",
+        )
+        .bind(&alert.id)
+        .bind(receiver)
+        .bind(&state)
+        .bind(at)
+        .execute(&mut *connection)
+        .await?;
+    }
+    Ok(())
+}
+
+/// To whoever was told, or is still to be told, that it fires; whoever is configured now.
+async fn write_resolved_notices(
+    connection: &mut SqliteConnection,
+    alert: &AlertState,
+    resolved: Moment,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO outbox (alert, kind, receiver, json, next_at, at) \
+         SELECT alert, 'resolved', receiver, $2, $3, $3 FROM outbox \
+         WHERE alert = $1 AND kind = 'firing' ON CONFLICT DO NOTHING",
+    )
+    .bind(&alert.id)
+    .bind(json("outbox", alert)?)
+    .bind(time(resolved)?)
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn write_history(
+    connection: &mut SqliteConnection,
+    route: &RouteKey,
+    point: &Point,
+) -> Result<(), StoreError> {
+    sqlx::query("INSERT INTO history (dependency, operation, at, json) VALUES ($1, $2, $3, $4)")
+        .bind(route.dependency.as_str())
+        .bind(route.operation.as_str())
+        .bind(time(point.at)?)
+        .bind(json("history", point)?)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+fn time(at: Moment) -> Result<i64, StoreError> {
+    integer("a time", at.as_millis())
+}
+
+fn integer(what: &'static str, value: u64) -> Result<i64, StoreError> {
+    i64::try_from(value).map_err(|_| StoreError::TooLarge { what })
+}
+
+fn json(table: &'static str, value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|e| StoreError::Unreadable {
+        table,
+        row: "a new row".into(),
+        problem: e.to_string(),
+    })
+}

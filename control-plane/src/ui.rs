@@ -1,0 +1,179 @@
+//! The controller as its pages see it.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use hedgerow_core::effect::{AuditRow, Transition};
+use hedgerow_core::event::{KillScope, Via};
+use hedgerow_core::view::FleetSnapshot;
+use hedgerow_dashboard::backend::{
+    ActError, Backend, Delivery, Operator, PolicyRevision, RecordQuery, Saved, Session,
+    SignInError, StoreError,
+};
+use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
+use hedgerow_protocol::policy::Policy;
+use tokio_stream::wrappers::WatchStream;
+
+use crate::acts::Acting;
+use crate::auth::Auth;
+use crate::engine::Engine;
+use crate::store::{self, Store};
+
+/// Most rows a page gets at once, whatever it asks for.
+const ROWS_MAX: u32 = 1000;
+
+/// What the dashboard is served from. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Ui {
+    engine: Engine,
+    store: Store,
+    auth: Auth,
+}
+
+impl Ui {
+    /// Over a running controller.
+    pub fn new(engine: Engine, store: Store, auth: Auth) -> Self {
+        Self {
+            engine,
+            store,
+            auth,
+        }
+    }
+
+    fn acting<'a>(&'a self, operator: &'a Operator) -> Acting<'a> {
+        Acting {
+            engine: &self.engine,
+            operator,
+            via: Via::Page,
+        }
+    }
+}
+
+impl Backend for Ui {
+    fn snapshot(&self) -> Arc<FleetSnapshot> {
+        self.engine.snapshot()
+    }
+
+    fn snapshots(&self) -> BoxStream<'static, Arc<FleetSnapshot>> {
+        WatchStream::from_changes(self.engine.watch()).boxed()
+    }
+
+    async fn operator(&self, session: &str) -> Option<Operator> {
+        match self.auth.session(session).await {
+            Ok(operator) => operator,
+            // Nobody is let in while it cannot be known who they are.
+            Err(error) => {
+                tracing::error!(error = error.in_full(), "a session could not be looked up");
+                None
+            }
+        }
+    }
+
+    async fn sign_in(
+        &self,
+        name: &str,
+        password: &str,
+        peer: Option<IpAddr>,
+    ) -> Result<Session, SignInError> {
+        self.auth.sign_in(name, password, peer).await
+    }
+
+    async fn sign_in_by_link(
+        &self,
+        token: &str,
+        peer: Option<IpAddr>,
+    ) -> Result<Session, SignInError> {
+        self.auth.sign_in_by_link(token, peer).await
+    }
+
+    async fn sign_out(&self, session: &str) {
+        if let Err(error) = self.auth.sign_out(session).await {
+            tracing::error!(error = error.in_full(), "a session could not be ended");
+        }
+    }
+
+    async fn set_policy(
+        &self,
+        operator: &Operator,
+        policy: Policy,
+        expected: Option<Revision>,
+        reason: &str,
+    ) -> Result<Saved, ActError> {
+        self.acting(operator)
+            .set_policy(policy, expected, reason)
+            .await
+    }
+
+    async fn kill(
+        &self,
+        operator: &Operator,
+        scope: KillScope,
+        engaged: bool,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.acting(operator)
+            .kill(scope, engaged, reason)
+            .await
+            .map(|_| ())
+    }
+
+    async fn release(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.acting(operator).release(route, reason).await
+    }
+
+    async fn accept_base(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.acting(operator).accept_base(route, reason).await
+    }
+
+    async fn policy_history(
+        &self,
+        dependency: &DependencyName,
+    ) -> Result<Vec<PolicyRevision>, StoreError> {
+        self.store
+            .policy_history(dependency)
+            .await
+            .map_err(unreadable)
+    }
+
+    async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {
+        let query = RecordQuery {
+            limit: query.limit.min(ROWS_MAX),
+            ..query
+        };
+        self.store.record(&query).await.map_err(unreadable)
+    }
+
+    async fn transitions(
+        &self,
+        route: &RouteKey,
+        limit: u32,
+    ) -> Result<Vec<Transition>, StoreError> {
+        self.store
+            .transitions(route, limit.min(ROWS_MAX))
+            .await
+            .map_err(unreadable)
+    }
+
+    async fn deliveries(&self, limit: u32) -> Result<Vec<Delivery>, StoreError> {
+        self.store
+            .deliveries(limit.min(ROWS_MAX))
+            .await
+            .map_err(unreadable)
+    }
+}
+
+fn unreadable(error: store::StoreError) -> StoreError {
+    StoreError(error.in_full())
+}

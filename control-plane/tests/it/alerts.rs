@@ -1,0 +1,582 @@
+//! Notices on their way (P15, B76, B77, B79, S8), to receivers on real sockets.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hedgerow_control_plane::alerts::{Delivering, Receiver, deliver_with};
+use hedgerow_control_plane::store::Store;
+use hedgerow_core::effect::{AlertState, Record};
+use hedgerow_core::moment::Moment;
+use hedgerow_core::view::AlertRule;
+use hedgerow_dashboard::backend::Delivery;
+use hedgerow_protocol::ids::RouteKey;
+use parking_lot::Mutex;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::standing::eventually;
+
+/// The 32 bytes `canary-secret-of-thirty-two-byte`.
+const KEY: &[u8; 32] = b"canary-secret-of-thirty-two-byte";
+
+#[derive(Debug, Clone)]
+struct Got {
+    id: String,
+    timestamp: i64,
+    signature: String,
+    bytes: Vec<u8>,
+    body: Value,
+    answered: u16,
+}
+
+impl Got {
+    fn kind(&self) -> &str {
+        self.body["type"].as_str().unwrap()
+    }
+    fn episode(&self) -> &str {
+        self.body["data"]["alert"].as_str().unwrap()
+    }
+}
+
+/// A receiver whose answer can be changed.
+#[derive(Clone)]
+struct Sink {
+    got: Arc<Mutex<Vec<Got>>>,
+    answer: Arc<Mutex<Box<dyn Fn(usize) -> Response + Send>>>,
+}
+
+async fn take(State(sink): State<Sink>, headers: HeaderMap, bytes: Bytes) -> Response {
+    let text = |name: &str| headers[name].to_str().unwrap().to_owned();
+    let mut got = sink.got.lock();
+    let response = (sink.answer.lock())(got.len());
+    got.push(Got {
+        id: text("webhook-id"),
+        timestamp: text("webhook-timestamp").parse().unwrap(),
+        signature: text("webhook-signature"),
+        body: serde_json::from_slice(&bytes).unwrap(),
+        bytes: bytes.to_vec(),
+        answered: response.status().as_u16(),
+    });
+    response
+}
+
+impl Sink {
+    fn new() -> Self {
+        let answer: Box<dyn Fn(usize) -> Response + Send> =
+            Box::new(|_| StatusCode::NO_CONTENT.into_response());
+        Self {
+            got: Arc::default(),
+            answer: Arc::new(Mutex::new(answer)),
+        }
+    }
+
+    fn answers(&self, answer: impl Fn(usize) -> Response + Send + 'static) {
+        *self.answer.lock() = Box::new(answer);
+    }
+
+    async fn serve(&self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        self.serve_on(listener);
+        address
+    }
+
+    fn serve_on(&self, listener: TcpListener) {
+        let app = Router::new().fallback(take).with_state(self.clone());
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    }
+
+    fn got(&self) -> Vec<Got> {
+        self.got.lock().clone()
+    }
+
+    /// What it took, as (episode, kind), in order.
+    fn taken(&self) -> Vec<(String, String)> {
+        self.got()
+            .into_iter()
+            .filter(|got| (200..300).contains(&got.answered))
+            .map(|got| (got.episode().to_owned(), got.kind().to_owned()))
+            .collect()
+    }
+}
+
+fn receiver(name: &str, address: SocketAddr) -> Receiver {
+    receiver_at(name, &format!("http://{address}/canary-path"), true)
+}
+
+fn receiver_at(name: &str, url: &str, allow_private: bool) -> Receiver {
+    let secret = format!("whsec_{}", STANDARD.encode(KEY));
+    Receiver::webhook(name, url, &secret.into(), allow_private).unwrap()
+}
+
+/// A store, and a task that delivers from it.
+struct Post {
+    folder: TempDir,
+    store: Store,
+    wake: Arc<Notify>,
+    stop: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+fn brisk() -> Delivering {
+    let mut settings = Delivering::default();
+    settings.retry_first = Duration::from_millis(20);
+    settings.retry_max = Duration::from_millis(100);
+    settings.timeout = Duration::from_millis(500);
+    settings
+}
+
+async fn open(folder: &Path) -> Store {
+    Store::open(&folder.join("hedgerow.db")).await.unwrap()
+}
+
+impl Post {
+    async fn new(receivers: Vec<Receiver>) -> Self {
+        let folder = TempDir::new().unwrap();
+        let store = open(folder.path()).await;
+        let mut post = Self {
+            folder,
+            store,
+            wake: Arc::default(),
+            stop: CancellationToken::new(),
+            task: None,
+        };
+        post.start(brisk(), receivers);
+        post
+    }
+
+    fn start(&mut self, settings: Delivering, receivers: Vec<Receiver>) {
+        let (store, wake, stop) = (
+            self.store.clone(),
+            Arc::clone(&self.wake),
+            self.stop.clone(),
+        );
+        self.task = Some(tokio::spawn(deliver_with(
+            settings, store, receivers, wake, stop,
+        )));
+    }
+
+    /// Ends delivery and opens the store again, as a new process would.
+    async fn restart(&mut self, settings: Delivering, receivers: Vec<Receiver>) {
+        self.stop.cancel();
+        if let Some(task) = self.task.take() {
+            task.await.unwrap();
+        }
+        self.store.close().await;
+        self.store = open(self.folder.path()).await;
+        self.stop = CancellationToken::new();
+        self.start(settings, receivers);
+    }
+
+    async fn write(&self, alert: AlertState, receivers: &[&str]) {
+        let receivers: Vec<String> = receivers.iter().map(|&r| r.into()).collect();
+        self.store
+            .write(&[Record::Alert(alert)], &receivers)
+            .await
+            .unwrap();
+        self.wake.notify_one();
+    }
+
+    async fn deliveries(&self) -> Vec<Delivery> {
+        let mut all = self.store.deliveries(1000).await.unwrap();
+        all.reverse();
+        all
+    }
+
+    async fn until_done(&self) {
+        eventually("nothing waits", async || {
+            self.deliveries().await.iter().all(|d| d.state != "waiting")
+        })
+        .await;
+    }
+}
+
+fn firing(episode: &str) -> AlertState {
+    AlertState {
+        id: episode.into(),
+        rule: AlertRule::SharedSlowdown,
+        route: RouteKey::new("catalog", "get").unwrap(),
+        replica: None,
+        summary: "9 of 10 replicas are slow together".into(),
+        // A minute ago, so that its end, below, is not ahead.
+        since: Moment::from_millis(jiff::Timestamp::now().as_millisecond() as u64 - 60_000),
+        resolved: None,
+    }
+}
+
+fn resolved(alert: &AlertState) -> AlertState {
+    AlertState {
+        resolved: Some(alert.since.plus(Duration::from_secs(40))),
+        ..alert.clone()
+    }
+}
+
+fn pairs(episodes: &[&str]) -> Vec<(String, String)> {
+    let both = |e: &&str| {
+        [
+            (e.to_string(), "alert.firing"),
+            (e.to_string(), "alert.resolved"),
+        ]
+    };
+    episodes
+        .iter()
+        .flat_map(both)
+        .map(|(episode, kind)| (episode, kind.to_owned()))
+        .collect()
+}
+
+/// HMAC-SHA-256 by its definition (RFC 2104), apart from the crate that signs.
+fn hmac_sha256(key: &[u8; 32], message: &[u8]) -> Vec<u8> {
+    let pad = |byte: u8| {
+        let mut block = [byte; 64];
+        block.iter_mut().zip(key).for_each(|(b, k)| *b ^= k);
+        block
+    };
+    let inner = Sha256::new()
+        .chain_update(pad(0x36))
+        .chain_update(message)
+        .finalize();
+    Sha256::new()
+        .chain_update(pad(0x5c))
+        .chain_update(inner)
+        .finalize()
+        .to_vec()
+}
+
+#[tokio::test]
+async fn p15_one_firing_and_one_resolved_notice_for_each_receiver_signed() {
+    let (one, two) = (Sink::new(), Sink::new());
+    let receivers = vec![
+        receiver("one", one.serve().await),
+        receiver("two", two.serve().await),
+    ];
+    let post = Post::new(receivers).await;
+    let alert = firing("e1");
+    post.write(alert.clone(), &["one", "two"]).await;
+    post.write(alert.clone(), &["one", "two"]).await;
+    post.until_done().await;
+    post.write(resolved(&alert), &["one", "two"]).await;
+    post.write(resolved(&alert), &["one", "two"]).await;
+    post.until_done().await;
+    for sink in [&one, &two] {
+        assert_eq!(sink.taken(), pairs(&["e1"]));
+        for got in sink.got() {
+            let signed = [
+                format!("{}.{}.", got.id, got.timestamp).as_bytes(),
+                &got.bytes,
+            ]
+            .concat();
+            let expected = format!("v1,{}", STANDARD.encode(hmac_sha256(KEY, &signed)));
+            assert_eq!(got.signature, expected);
+            let age = jiff::Timestamp::now().as_second() - got.timestamp;
+            assert!((0..60).contains(&age), "{age} s");
+            assert_eq!(got.body["data"]["rule"], "SharedSlowdown");
+            assert_eq!(got.body["data"]["dependency"], "catalog");
+        }
+    }
+    let ids: std::collections::BTreeSet<_> = one
+        .got()
+        .into_iter()
+        .chain(two.got())
+        .map(|got| got.id)
+        .collect();
+    assert_eq!(ids.len(), 4, "each notice has an identity of its own");
+}
+
+#[tokio::test]
+async fn p15_b77_a_receiver_that_was_down_gets_firing_then_resolved_once_each() {
+    let sink = Sink::new();
+    // A port that refuses: bound, its number kept, and let go.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let post = Post::new(vec![receiver("pager", address)]).await;
+    let alert = firing("e1");
+    post.write(alert.clone(), &["pager"]).await;
+    post.write(resolved(&alert), &["pager"]).await;
+    eventually("some attempts failed", async || {
+        post.deliveries().await[0].attempts >= 4
+    })
+    .await;
+    let waiting = post.deliveries().await;
+    assert_eq!(
+        waiting[0].last_error.as_deref(),
+        Some("could not be connected to")
+    );
+    assert_eq!(waiting[1].attempts, 0, "the end waits for the beginning");
+    // Up again, but not well yet.
+    sink.answers(|n| {
+        if n < 3 {
+            StatusCode::SERVICE_UNAVAILABLE
+        } else {
+            StatusCode::OK
+        }
+        .into_response()
+    });
+    sink.serve_on(TcpListener::bind(address).await.unwrap());
+    post.until_done().await;
+    assert_eq!(sink.taken(), pairs(&["e1"]));
+    let got = sink.got();
+    assert_eq!(got.len(), 5, "three refused, two taken");
+    assert!(
+        got[..4]
+            .iter()
+            .all(|g| g.id == got[0].id && g.bytes == got[0].bytes)
+    );
+    assert_ne!(got[4].id, got[0].id);
+    assert!(got[..4].iter().all(|g| g.kind() == "alert.firing"));
+}
+
+#[tokio::test]
+async fn p15_a_restart_neither_loses_nor_repeats_a_notice() {
+    let sink = Sink::new();
+    let address = sink.serve().await;
+    let mut post = Post::new(vec![receiver("pager", address)]).await;
+    let (done, begun, waiting) = (firing("done"), firing("begun"), firing("waiting"));
+    post.write(done.clone(), &["pager"]).await;
+    post.write(resolved(&done), &["pager"]).await;
+    post.write(begun.clone(), &["pager"]).await;
+    post.until_done().await;
+    sink.answers(|_| StatusCode::BAD_GATEWAY.into_response());
+    post.write(waiting.clone(), &["pager"]).await;
+    eventually("it was tried", async || {
+        post.deliveries().await[3].attempts >= 1
+    })
+    .await;
+    post.restart(brisk(), vec![receiver("pager", address)])
+        .await;
+    // The same states again, as a core that starts anew may write them.
+    post.write(begun.clone(), &["pager"]).await;
+    post.write(resolved(&begun), &["pager"]).await;
+    sink.answers(|_| StatusCode::OK.into_response());
+    post.write(resolved(&waiting), &["pager"]).await;
+    post.until_done().await;
+    let taken = sink.taken();
+    for episode in ["done", "begun", "waiting"] {
+        let of_it: Vec<_> = taken
+            .iter()
+            .filter(|(e, _)| e == episode)
+            .cloned()
+            .collect();
+        assert_eq!(of_it, pairs(&[episode]));
+    }
+    let ids: Vec<_> = sink
+        .got()
+        .into_iter()
+        .filter(|g| g.episode() == "waiting")
+        .collect();
+    let firing_ids: std::collections::BTreeSet<_> = ids
+        .iter()
+        .filter(|g| g.kind() == "alert.firing")
+        .map(|g| &g.id)
+        .collect();
+    assert_eq!(firing_ids.len(), 1, "the identity outlives the restart");
+}
+
+#[tokio::test]
+async fn b76_b79_every_episode_gets_its_own_pair_of_notices() {
+    let sink = Sink::new();
+    let post = Post::new(vec![receiver("pager", sink.serve().await)]).await;
+    for episode in ["e1", "e2", "e3", "e4"] {
+        let alert = firing(episode);
+        post.write(alert.clone(), &["pager"]).await;
+        post.write(resolved(&alert), &["pager"]).await;
+        post.until_done().await;
+    }
+    assert_eq!(sink.taken(), pairs(&["e1", "e2", "e3", "e4"]));
+}
+
+#[tokio::test]
+async fn p15_a_receiver_that_hangs_delays_no_other_and_no_write() {
+    let well = Sink::new();
+    // Accepts connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent_at = silent.local_addr().unwrap();
+    let mut settings = brisk();
+    settings.timeout = Duration::from_secs(600);
+    let mut post = Post::new(Vec::new()).await;
+    let receivers = vec![
+        receiver("silent", silent_at),
+        receiver("well", well.serve().await),
+    ];
+    post.restart(settings, receivers).await;
+    for episode in ["e1", "e2", "e3"] {
+        let alert = firing(episode);
+        post.write(alert.clone(), &["silent", "well"]).await;
+        post.write(resolved(&alert), &["silent", "well"]).await;
+    }
+    eventually("the other has all", async || well.taken().len() == 6).await;
+    let waiting = post
+        .deliveries()
+        .await
+        .iter()
+        .filter(|d| d.state == "waiting")
+        .count();
+    assert_eq!(waiting, 6, "the silent one's wait");
+    post.task.as_ref().unwrap().abort();
+}
+
+#[tokio::test]
+async fn p15_what_cannot_be_delivered_is_given_up_visibly_with_what_follows_it() {
+    let sink = Sink::new();
+    sink.answers(|_| (StatusCode::IM_A_TEAPOT, "canary-answer").into_response());
+    let mut settings = brisk();
+    settings.give_up_after = Duration::from_millis(1);
+    let mut post = Post::new(Vec::new()).await;
+    post.restart(settings, vec![receiver("pager", sink.serve().await)])
+        .await;
+    let alert = firing("e1");
+    post.write(alert.clone(), &["pager"]).await;
+    post.write(resolved(&alert), &["pager"]).await;
+    post.until_done().await;
+    let given_up = post.deliveries().await;
+    assert_eq!(given_up.len(), 2);
+    for delivery in given_up {
+        assert_eq!(delivery.state, "given_up");
+        assert!(delivery.done.is_some());
+        let error = delivery.last_error.unwrap();
+        assert_eq!(error, "given up after 10 attempts: answered 418");
+        assert!(
+            !error.contains("canary"),
+            "S8: neither address nor answer is shown"
+        );
+    }
+    assert!(sink.got().iter().all(|g| g.kind() == "alert.firing"));
+}
+
+#[tokio::test]
+async fn p15_notices_of_a_receiver_that_is_gone_are_given_up_once_they_are_old() {
+    let mut post = Post::new(Vec::new()).await;
+    let old = AlertState {
+        since: Moment::from_millis(1_000),
+        ..firing("old")
+    };
+    post.write(old, &["gone"]).await;
+    post.write(firing("young"), &["gone"]).await;
+    post.restart(brisk(), Vec::new()).await;
+    eventually("the old one is given up", async || {
+        let states: Vec<_> = post
+            .deliveries()
+            .await
+            .into_iter()
+            .map(|d| d.state)
+            .collect();
+        states == ["given_up", "waiting"]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_asks_for_time_gets_it() {
+    let sink = Sink::new();
+    sink.answers(|n| match n {
+        0 => (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "2")]).into_response(),
+        _ => StatusCode::OK.into_response(),
+    });
+    let post = Post::new(vec![receiver("pager", sink.serve().await)]).await;
+    let began = std::time::Instant::now();
+    post.write(firing("e1"), &["pager"]).await;
+    post.until_done().await;
+    assert!(
+        began.elapsed() >= Duration::from_secs(2),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(sink.got().len(), 2);
+}
+
+#[tokio::test]
+async fn s08_a_name_that_leads_inside_is_not_connected_to() {
+    let sink = Sink::new();
+    let port = sink.serve().await.port();
+    let strict = receiver_at("strict", &format!("http://localhost:{port}/"), false);
+    let allowed = receiver_at("allowed", &format!("http://localhost:{port}/"), true);
+    let post = Post::new(vec![strict, allowed]).await;
+    post.write(firing("e1"), &["strict", "allowed"]).await;
+    eventually("both were tried", async || {
+        post.deliveries().await.iter().all(|d| d.attempts >= 1)
+    })
+    .await;
+    let deliveries = post.deliveries().await;
+    let error = deliveries[0].last_error.as_deref().unwrap();
+    assert!(
+        error.contains("private or loopback") && error.contains("allow_private"),
+        "{error}"
+    );
+    assert!(
+        !error.contains("127.0.0.1") && !error.contains("::1"),
+        "{error}"
+    );
+    assert_eq!(deliveries[1].state, "delivered");
+    assert_eq!(sink.got().len(), 1, "the strict one never reached it");
+}
+
+#[tokio::test]
+async fn s08_a_redirect_is_not_followed() {
+    let (inside, sink) = (Sink::new(), Sink::new());
+    let target = format!("http://{}/", inside.serve().await);
+    sink.answers(move |_| {
+        (
+            StatusCode::TEMPORARY_REDIRECT,
+            [("location", target.clone())],
+        )
+            .into_response()
+    });
+    let post = Post::new(vec![receiver("pager", sink.serve().await)]).await;
+    post.write(firing("e1"), &["pager"]).await;
+    eventually("it was tried twice", async || sink.got().len() >= 2).await;
+    eventually("and that shows", async || {
+        post.deliveries().await[0].last_error.is_some()
+    })
+    .await;
+    assert_eq!(
+        post.deliveries().await[0].last_error.as_deref(),
+        Some("answered 307")
+    );
+    assert!(inside.got().is_empty());
+}
+
+#[tokio::test]
+async fn s08_s09_a_failed_notice_shows_neither_secret_nor_address_nor_answer() {
+    let sink = Sink::new();
+    sink.answers(|_| (StatusCode::BAD_REQUEST, "canary-answer").into_response());
+    let address = sink.serve().await;
+    let log = crate::logged::Log::default();
+    let _guard = log.capture();
+    let post = Post::new(vec![receiver("pager", address)]).await;
+    post.write(firing("e1"), &["pager"]).await;
+    eventually("it was tried", async || sink.got().len() >= 2).await;
+    eventually("that is kept", async || {
+        post.deliveries().await[0].last_error.is_some()
+    })
+    .await;
+    let (deliveries, log) = (format!("{:?}", post.deliveries().await), log.text());
+    assert!(
+        deliveries.contains("answered 400") && log.contains("answered 400"),
+        "{log}"
+    );
+    for secret in ["canary", &STANDARD.encode(KEY)] {
+        assert!(
+            !deliveries.contains(secret) && !log.contains(secret),
+            "{secret}: {log}"
+        );
+    }
+    assert!(
+        !deliveries.contains(&address.port().to_string()),
+        "{deliveries}"
+    );
+}

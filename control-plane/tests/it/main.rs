@@ -1,0 +1,22 @@
+//! The controller as a whole: real sockets, real store, real processes where one is killed.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod alerts;
+mod api;
+mod auth;
+mod config;
+mod crash;
+mod delivery;
+mod end_to_end;
+mod engine;
+mod hostile;
+mod leaving;
+mod logged;
+mod process;
+mod raw_agent;
+mod running;
+mod standing;
+mod store;
+mod telemetry;
+mod tls;
+mod ui;

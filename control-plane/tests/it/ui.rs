@@ -1,0 +1,240 @@
+//! The pages' backend over the real controller.
+
+use futures::StreamExt as _;
+use hedgerow_control_plane::auth;
+use hedgerow_core::effect::{AlertState, AuditRow, OrderError, Record, Transition};
+use hedgerow_core::event::{Actor, KillScope, Via};
+use hedgerow_core::moment::Moment;
+use hedgerow_core::view::AlertRule;
+use hedgerow_dashboard::backend::{
+    ActError, Backend as _, Operator, RecordQuery, Role, SignInError,
+};
+use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
+use hedgerow_protocol::policy::{Policy, PolicyDraft};
+
+use crate::standing::Standing;
+
+fn somebody(role: Role) -> Operator {
+    Operator {
+        name: "ada".into(),
+        role,
+    }
+}
+
+fn policy(budget: f64) -> Policy {
+    let draft = PolicyDraft {
+        budget,
+        ..Policy::observing(DependencyName::new("catalog").unwrap()).into()
+    };
+    Policy::try_from(draft).unwrap()
+}
+
+#[tokio::test]
+async fn s12_the_role_is_checked_behind_the_pages_too() {
+    let standing = Standing::start().await;
+    let (viewer, operator) = (somebody(Role::Viewer), somebody(Role::Operator));
+    let route = RouteKey::new("catalog", "get").unwrap();
+    let ui = &standing.ui;
+    let refusals = [
+        ui.set_policy(&viewer, policy(0.05), None, "x")
+            .await
+            .map(|_| ()),
+        ui.set_policy(&operator, policy(0.05), None, "x")
+            .await
+            .map(|_| ()),
+        ui.kill(&viewer, KillScope::Everything, true, "x").await,
+        ui.release(&viewer, route.clone(), "x").await,
+        ui.accept_base(&operator, route.clone(), "x").await,
+    ];
+    for refusal in refusals {
+        assert!(
+            matches!(refusal, Err(ActError::Forbidden { .. })),
+            "{refusal:?}"
+        );
+    }
+    assert_eq!(standing.count("SELECT count(*) FROM audit").await, 0);
+    let unknown = ui.release(&operator, route.clone(), "x").await;
+    assert_eq!(
+        unknown,
+        Err(ActError::Refused(OrderError::UnknownRoute(route)))
+    );
+    ui.kill(&operator, KillScope::Everything, true, "incident")
+        .await
+        .unwrap();
+    assert_eq!(ui.snapshot().kills.len(), 1);
+}
+
+#[tokio::test]
+async fn a_saved_policy_is_in_force_in_its_history_and_in_the_record() {
+    let standing = Standing::start().await;
+    let (ui, editor) = (&standing.ui, somebody(Role::Editor));
+    let saved = ui
+        .set_policy(&editor, policy(0.05), None, " first ")
+        .await
+        .unwrap();
+    assert_eq!((saved.revision, saved.changed), (Revision(1), true));
+    let again = ui
+        .set_policy(&editor, policy(0.05), Some(Revision(1)), "again")
+        .await
+        .unwrap();
+    assert_eq!((again.revision, again.changed), (Revision(1), false), "C20");
+    let stale = ui
+        .set_policy(&editor, policy(0.06), Some(Revision(0)), "late")
+        .await;
+    let expected = OrderError::Stale {
+        expected: Revision(0),
+        current: Revision(1),
+    };
+    assert_eq!(stale, Err(ActError::Refused(expected)));
+    let blank = ui.set_policy(&editor, policy(0.07), None, "  ").await;
+    assert_eq!(blank, Err(ActError::Refused(OrderError::NoReason)));
+    ui.set_policy(&editor, policy(0.06), Some(Revision(1)), "second")
+        .await
+        .unwrap();
+
+    let name = DependencyName::new("catalog").unwrap();
+    let history = ui.policy_history(&name).await.unwrap();
+    let revisions: Vec<_> = history
+        .iter()
+        .map(|r| (r.revision.0, r.reason.as_str(), r.actor.via))
+        .collect();
+    assert_eq!(
+        revisions,
+        [(2, "second", Via::Page), (1, "first", Via::Page)]
+    );
+    assert_eq!(history[1].policy, policy(0.05));
+    let query = RecordQuery {
+        before: None,
+        limit: 10,
+        dependency: Some(name),
+    };
+    let lines = ui.record(query.clone()).await.unwrap();
+    assert_eq!(lines.len(), 2);
+    let earlier = ui
+        .record(RecordQuery {
+            before: Some(lines[0].0),
+            ..query
+        })
+        .await
+        .unwrap();
+    assert_eq!(earlier, lines[1..]);
+}
+
+#[tokio::test]
+async fn the_record_of_a_dependency_is_its_own_and_its_routes_and_no_others() {
+    let standing = Standing::start().await;
+    let targets = [
+        "cart",
+        "cart get",
+        "cart put",
+        "cart2",
+        "cart2 get",
+        "car",
+        "everything",
+    ];
+    let rows = targets.map(|target| {
+        Record::Audit(AuditRow {
+            at: Moment::from_millis(1),
+            actor: Actor::controller(),
+            action: "mode.off".into(),
+            target: target.into(),
+            before: String::new(),
+            after: String::new(),
+            reason: String::new(),
+        })
+    });
+    standing.store.write(&rows, &[]).await.unwrap();
+    let about = Some(DependencyName::new("cart").unwrap());
+    let query = RecordQuery {
+        before: None,
+        limit: 100,
+        dependency: about,
+    };
+    let lines = standing.ui.record(query).await.unwrap();
+    let found: Vec<_> = lines.iter().map(|(_, row)| row.target.as_str()).collect();
+    assert_eq!(found, ["cart put", "cart get", "cart"]);
+}
+
+#[tokio::test]
+async fn transitions_and_deliveries_come_newest_first() {
+    let standing = Standing::start().await;
+    let route = RouteKey::new("catalog", "get").unwrap();
+    let transition = |at, words: &str| {
+        Record::Transition(Transition {
+            route: route.clone(),
+            at: Moment::from_millis(at),
+            from: Mode::On,
+            to: Mode::Observing,
+            evidence: Vec::new(),
+            words: words.into(),
+        })
+    };
+    let alert = Record::Alert(AlertState {
+        id: "e1".into(),
+        rule: AlertRule::HedgeRateHigh,
+        route: route.clone(),
+        replica: None,
+        summary: "12 % > 10 %".into(),
+        since: Moment::from_millis(5),
+        resolved: None,
+    });
+    let records = [
+        transition(1, "one"),
+        transition(2, "two"),
+        transition(3, "three"),
+        alert,
+    ];
+    standing
+        .store
+        .write(&records, &["pager".into(), "chat".into()])
+        .await
+        .unwrap();
+    let transitions = standing.ui.transitions(&route, 2).await.unwrap();
+    let words: Vec<_> = transitions.iter().map(|t| t.words.as_str()).collect();
+    assert_eq!(words, ["three", "two"]);
+    let deliveries = standing.ui.deliveries(10).await.unwrap();
+    let shown: Vec<_> = deliveries
+        .iter()
+        .map(|d| (d.receiver.as_str(), d.state.as_str(), d.attempts))
+        .collect();
+    assert_eq!(shown, [("chat", "waiting", 0), ("pager", "waiting", 0)]);
+}
+
+#[tokio::test]
+async fn a_person_signs_in_is_known_and_signs_out() {
+    let standing = Standing::start().await;
+    auth::add_operator(
+        &standing.store,
+        "ada",
+        Role::Editor,
+        Some("a long password".into()),
+    )
+    .await
+    .unwrap();
+    let ui = &standing.ui;
+    let wrong = ui
+        .sign_in("ada", "another password", None)
+        .await
+        .unwrap_err();
+    assert_eq!(wrong, SignInError::Wrong);
+    let session = ui.sign_in("ada", "a long password", None).await.unwrap();
+    assert_eq!(
+        ui.operator(&session.cookie).await,
+        Some(somebody(Role::Editor))
+    );
+    assert_eq!(ui.operator("guess").await, None);
+    ui.sign_out(&session.cookie).await;
+    assert_eq!(ui.operator(&session.cookie).await, None);
+}
+
+#[tokio::test]
+async fn snapshots_are_published_and_end_with_the_controller() {
+    let standing = Standing::start().await;
+    let mut snapshots = standing.ui.snapshots();
+    let first = snapshots.next().await.unwrap();
+    let second = snapshots.next().await.unwrap();
+    assert!(second.tick > first.tick);
+    standing.stop().await;
+    while snapshots.next().await.is_some() {}
+}

@@ -1,0 +1,45 @@
+//! The pages over made-up figures, on loopback, to look at while working on them:
+//! `cargo run -p hedgerow-dashboard --example preview`, then open the printed address.
+#![allow(clippy::unwrap_used, reason = "shares its fleet with the tests")]
+#![allow(dead_code, unreachable_pub, reason = "shares its fleet with the tests, which use more of it")]
+#![allow(clippy::print_stdout, reason = "prints where to look")]
+
+#[path = "../tests/it/fleet.rs"]
+mod fleet;
+#[path = "../tests/it/stage.rs"]
+mod stage;
+
+use std::time::Duration;
+
+use hedgerow_core::view::FleetSnapshot;
+use hedgerow_dashboard::{Settings, router};
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let port = std::env::args().nth(1).unwrap_or_else(|| "7490".into());
+    let empty = std::env::args().nth(2).as_deref() == Some("empty");
+    let at = |seconds| {
+        if empty {
+            FleetSnapshot { at: fleet::snapshot(seconds).at, ..FleetSnapshot::default() }
+        } else {
+            fleet::snapshot(seconds)
+        }
+    };
+    let stage = stage::Stage::new(at(0));
+    stage.publish(at(0));
+    let clock = stage.clone();
+    tokio::spawn(async move {
+        for second in 1.. {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            clock.publish(at(second));
+        }
+    });
+    let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await?;
+    println!(
+        "http://{}/login/link?token={}  (or ada, {:?})",
+        listener.local_addr()?,
+        stage::LINK,
+        stage::PASSWORD
+    );
+    axum::serve(listener, router(stage, Settings::default())).await
+}

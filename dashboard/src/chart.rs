@@ -1,0 +1,308 @@
+//! Charts as SVG, drawn on the server. Pure: figures in, positions and words out; the template only
+//! writes them down.
+
+mod course;
+mod scale;
+mod spark;
+
+pub(crate) use course::{alert_line, route_charts};
+pub(crate) use spark::{Band, Spark};
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+use hedgerow_core::moment::Moment;
+use hedgerow_core::view::MarkKind;
+
+use crate::format::{clock, clock_minutes, iso, significant};
+use scale::{Scale, nice_ticks, path, spread};
+
+const WIDTH: f64 = 640.0;
+const HEIGHT: f64 = 196.0;
+const LEFT: f64 = 44.0;
+/// Room for the lines' names at their ends.
+const RIGHT: f64 = 108.0;
+const TOP: f64 = 20.0;
+const BOTTOM: f64 = 22.0;
+/// Least distance of two names at the lines' ends.
+const LABEL_STEP: f64 = 13.0;
+/// The table behind the toggle has a row for each so many points.
+const TABLE_STEP: usize = 15;
+
+/// One line of a chart.
+#[derive(Debug, Clone)]
+pub(crate) struct Series {
+    /// Its name, written at its end.
+    pub(crate) label: &'static str,
+    /// Its class in the style sheet: colour and dashes.
+    pub(crate) class: &'static str,
+    /// A value for each moment; None leaves a gap.
+    pub(crate) values: Vec<Option<f64>>,
+}
+
+/// A level drawn across: a target, a limit.
+#[derive(Debug, Clone)]
+pub(crate) struct Level {
+    pub(crate) label: String,
+    pub(crate) class: &'static str,
+    pub(crate) value: f64,
+}
+
+/// Something that happened, drawn upright.
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    pub(crate) at: Moment,
+    pub(crate) kind: MarkKind,
+    pub(crate) words: String,
+}
+
+/// What a chart shows.
+#[derive(Debug, Clone)]
+pub(crate) struct Plot {
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) unit: &'static str,
+    /// In words, for who cannot see it, and for who is in a hurry.
+    pub(crate) summary: String,
+    pub(crate) from: Moment,
+    pub(crate) to: Moment,
+    pub(crate) moments: Vec<Moment>,
+    pub(crate) series: Vec<Series>,
+    pub(crate) levels: Vec<Level>,
+    pub(crate) events: Vec<Event>,
+    /// Times in which hedging was off.
+    pub(crate) off: Vec<(Moment, Moment)>,
+    /// The axis reaches at least so far.
+    pub(crate) top: f64,
+}
+
+/// A chart, laid out.
+#[derive(Debug, Clone, Template)]
+#[template(path = "parts/chart.html")]
+pub(crate) struct Chart {
+    id: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    summary: String,
+    lines: Vec<Line>,
+    levels: Vec<LevelLine>,
+    labels: Vec<Label>,
+    y_ticks: Vec<Tick>,
+    x_ticks: Vec<Tick>,
+    marks: Vec<MarkLine>,
+    shades: Vec<Shade>,
+    head: Vec<&'static str>,
+    rows: Vec<Row>,
+    right: String,
+    bottom: String,
+    empty: bool,
+}
+
+impl HtmlSafe for Chart {}
+
+#[derive(Debug, Clone)]
+struct Line {
+    class: &'static str,
+    path: String,
+}
+
+#[derive(Debug, Clone)]
+struct LevelLine {
+    class: &'static str,
+    y: String,
+}
+
+#[derive(Debug, Clone)]
+struct Label {
+    class: &'static str,
+    y: String,
+    text: String,
+}
+
+#[derive(Debug, Clone)]
+struct Tick {
+    at: String,
+    text: String,
+}
+
+#[derive(Debug, Clone)]
+struct MarkLine {
+    x: String,
+    class: &'static str,
+    glyph: &'static str,
+    words: String,
+}
+
+#[derive(Debug, Clone)]
+struct Shade {
+    x: String,
+    width: String,
+    wide: bool,
+    middle: String,
+}
+
+#[derive(Debug, Clone)]
+struct Row {
+    time: String,
+    iso: String,
+    cells: Vec<String>,
+}
+
+impl Plot {
+    /// Lays it out.
+    pub(crate) fn layout(self) -> Chart {
+        let xs = Scale::new(
+            self.from.as_millis() as f64,
+            self.to.as_millis() as f64,
+            LEFT,
+            WIDTH - RIGHT,
+        );
+        let highest = self
+            .series
+            .iter()
+            .flat_map(|s| s.values.iter().flatten())
+            .fold(self.top, |top, value| top.max(*value));
+        let ticks = nice_ticks(highest, 4);
+        let ys = Scale::new(
+            0.0,
+            ticks.last().copied().unwrap_or(1.0),
+            HEIGHT - BOTTOM,
+            TOP,
+        );
+        let empty = self.series.iter().all(|s| s.values.iter().all(Option::is_none));
+        Chart {
+            lines: self.lines(&xs, &ys),
+            levels: self
+                .levels
+                .iter()
+                .map(|l| LevelLine { class: l.class, y: scale::px(ys.at(l.value)) })
+                .collect(),
+            labels: self.labels(&ys),
+            y_ticks: ticks
+                .iter()
+                .map(|t| Tick { at: scale::px(ys.at(*t)), text: tick_text(*t) })
+                .collect(),
+            x_ticks: self.x_ticks(&xs),
+            marks: self.marks(&xs),
+            shades: self.shades(&xs),
+            head: self.series.iter().map(|s| s.label).collect(),
+            rows: self.rows(),
+            right: scale::px(WIDTH - RIGHT),
+            bottom: scale::px(HEIGHT - BOTTOM),
+            id: self.id,
+            title: self.title,
+            unit: self.unit,
+            summary: self.summary,
+            empty,
+        }
+    }
+
+    fn lines(&self, xs: &Scale, ys: &Scale) -> Vec<Line> {
+        self.series
+            .iter()
+            .map(|series| Line {
+                class: series.class,
+                path: path(self.moments.iter().zip(&series.values).map(|(at, value)| {
+                    value.map(|v| (xs.at(at.as_millis() as f64), ys.at(v)))
+                })),
+            })
+            .filter(|line| !line.path.is_empty())
+            .collect()
+    }
+
+    /// Names at the ends of lines and levels, moved apart where they would touch.
+    fn labels(&self, ys: &Scale) -> Vec<Label> {
+        let mut labels: Vec<(f64, &'static str, String)> = self
+            .series
+            .iter()
+            .filter_map(|series| {
+                let last = series.values.last().copied().flatten()?;
+                Some((ys.at(last), series.class, format!("{} {}", series.label, significant(last))))
+            })
+            .chain(self.levels.iter().map(|l| (ys.at(l.value), l.class, l.label.clone())))
+            .collect();
+        labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let wanted: Vec<f64> = labels.iter().map(|l| l.0).collect();
+        let places = spread(&wanted, LABEL_STEP, TOP, HEIGHT - BOTTOM + 4.0);
+        labels
+            .into_iter()
+            .zip(places)
+            .map(|((_, class, text), y)| Label { class, y: scale::px(y), text })
+            .collect()
+    }
+
+    fn x_ticks(&self, xs: &Scale) -> Vec<Tick> {
+        const STEP_MS: u64 = 120_000;
+        let first = self.from.as_millis().div_ceil(STEP_MS) * STEP_MS;
+        (first..=self.to.as_millis())
+            .step_by(STEP_MS as usize)
+            .map(|ms| Tick {
+                at: scale::px(xs.at(ms as f64)),
+                text: clock_minutes(Moment::from_millis(ms)),
+            })
+            .collect()
+    }
+
+    fn marks(&self, xs: &Scale) -> Vec<MarkLine> {
+        self.events
+            .iter()
+            .filter(|e| e.at >= self.from && e.at <= self.to)
+            .map(|event| {
+                let (class, glyph) = match event.kind {
+                    MarkKind::Policy => ("policy", "◆"),
+                    MarkKind::Mode => ("mode", "■"),
+                    MarkKind::Alert => ("alert", "▲"),
+                };
+                MarkLine {
+                    x: scale::px(xs.at(event.at.as_millis() as f64)),
+                    class,
+                    glyph,
+                    words: format!("{} {}", clock(event.at), event.words),
+                }
+            })
+            .collect()
+    }
+
+    fn shades(&self, xs: &Scale) -> Vec<Shade> {
+        self.off
+            .iter()
+            .filter_map(|(from, to)| {
+                let from = xs.at(from.max(&self.from).as_millis() as f64);
+                let to = xs.at(to.min(&self.to).as_millis() as f64);
+                (to > from).then(|| Shade {
+                    x: scale::px(from),
+                    width: scale::px(to - from),
+                    wide: to - from > 36.0,
+                    middle: scale::px(f64::midpoint(from, to)),
+                })
+            })
+            .collect()
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        // Newest first, as one looks for what is happening now.
+        (0..self.moments.len())
+            .rev()
+            .step_by(TABLE_STEP)
+            .map(|i| Row {
+                time: clock(self.moments[i]),
+                iso: iso(self.moments[i]),
+                cells: self
+                    .series
+                    .iter()
+                    .map(|s| {
+                        s.values.get(i).copied().flatten().map_or_else(|| "–".into(), significant)
+                    })
+                    .collect(),
+            })
+            .collect()
+    }
+}
+
+/// A tick's number, as short as it can be.
+fn tick_text(value: f64) -> String {
+    if value.abs() >= 1000.0 {
+        format!("{} k", crate::format::trimmed(value / 1000.0))
+    } else {
+        crate::format::trimmed(value)
+    }
+}

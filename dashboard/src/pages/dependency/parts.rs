@@ -1,0 +1,379 @@
+//! The parts of a route's page, from values to what is shown.
+
+use hedgerow_core::effect::Transition;
+use hedgerow_core::moment::Moment;
+use hedgerow_core::view::{
+    Acked, Evidence, Figures, FleetSnapshot, MarkKind, Named, NoData, ReplicaView, RouteView, Sync,
+};
+use hedgerow_protocol::directive::{Mode, OffReason};
+use hedgerow_protocol::report::Refusal;
+
+use crate::chart::Band;
+use crate::format::{Figure, Time, count, grouped, latency, percent, significant, span};
+use crate::pages::state::{Badge, reason_words};
+
+/// What the route does and why, with the figures that decided it.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    pub(super) badge: Badge,
+    pub(super) words: String,
+    pub(super) tone: &'static str,
+    pub(super) since: Time,
+    pub(super) for_long: String,
+    pub(super) tries_again: Option<String>,
+    pub(super) evidence: Vec<EvidenceRow>,
+    pub(super) cure: Option<String>,
+    /// Whether a person has to let it decide again.
+    pub(super) held: bool,
+    /// Whether "this is the normal speed" is an answer to it.
+    pub(super) slow: bool,
+    pub(super) no_data: Option<&'static str>,
+}
+
+#[derive(Debug)]
+pub(super) struct EvidenceRow {
+    pub(super) what: String,
+    pub(super) value: String,
+    pub(super) limit: String,
+    pub(super) window: String,
+    pub(super) beyond: bool,
+}
+
+impl EvidenceRow {
+    fn new(e: &Evidence) -> Self {
+        let unit = |v: f64| match e.unit.as_str() {
+            "" => significant(v),
+            unit => format!("{} {unit}", significant(v)),
+        };
+        Self {
+            what: e.what.clone(),
+            value: unit(e.value),
+            limit: unit(e.limit),
+            window: if e.window.is_zero() { "–".into() } else { span(e.window) },
+            beyond: e.value > e.limit,
+        }
+    }
+}
+
+impl Verdict {
+    pub(super) fn new(view: &RouteView, snapshot: &FleetSnapshot) -> Self {
+        let tone = match view.mode {
+            Mode::Off(OffReason::Policy) | Mode::Observing => "quiet",
+            Mode::Off(_) => "bad",
+            Mode::Probing(_) => "warn",
+            Mode::On => "ok",
+        };
+        Self {
+            badge: Badge::route(view),
+            words: reason_words(view).to_owned(),
+            tone,
+            since: Time::near(view.since, snapshot.at),
+            for_long: span(snapshot.at.since(view.since)),
+            tries_again: view.tries_again.map(|at| {
+                let left = at.since(snapshot.at);
+                if left.is_zero() { "now".into() } else { format!("in {}", span(left)) }
+            }),
+            evidence: view.evidence.iter().map(EvidenceRow::new).collect(),
+            cure: cure(view),
+            held: view.mode == Mode::Off(OffReason::TooManyChanges),
+            slow: matches!(
+                view.mode,
+                Mode::Off(OffReason::SharedSlowdown) | Mode::Probing(OffReason::SharedSlowdown)
+            ),
+            no_data: view.no_data.map(NoData::words),
+        }
+    }
+}
+
+/// Where replicas are named: which, and what helps.
+fn cure(view: &RouteView) -> Option<String> {
+    let named = |what| {
+        let names: Vec<&str> = view
+            .replicas
+            .iter()
+            .filter(|r| r.named == Some(what))
+            .map(|r| r.replica.as_str())
+            .collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let budget = view.figures.map_or(0.08, |f| f.budget);
+    match (named(Named::Failing), named(Named::Slow)) {
+        (Some(names), _) => Some(format!("{names} is what fails. Ejecting it is the cure.")),
+        (None, Some(names)) => Some(format!(
+            "{names} is what is slow. Ejecting it is the cure: hedging can carry at most {} of slow \
+             traffic.",
+            percent(budget)
+        )),
+        (None, None) => None,
+    }
+}
+
+/// The strip of figures under the verdict.
+#[derive(Debug)]
+pub(super) struct KeyFigures {
+    pub(super) cells: Vec<KeyFigure>,
+    pub(super) window: String,
+    pub(super) band: Option<Band>,
+}
+
+#[derive(Debug)]
+pub(super) struct KeyFigure {
+    pub(super) label: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) value: Figure,
+    pub(super) note: String,
+}
+
+impl KeyFigures {
+    pub(super) fn new(view: &RouteView) -> Self {
+        let why = view.no_data.map_or("not enough traffic", NoData::words);
+        let f = view.figures.as_ref();
+        let get = |g: fn(&Figures) -> Option<f64>| f.and_then(g);
+        let cell = |label, unit, value, note: Option<String>| KeyFigure {
+            label,
+            unit,
+            value,
+            note: note.unwrap_or_default(),
+        };
+        let cells = vec![
+            cell("Calls", "/s", Figure::rate(get(|f| Some(f.calls_per_s)), "calls/s", why), None),
+            cell("Success", "%", Figure::success(get(|f| f.success), why), None),
+            cell(
+                "p99 with hedging",
+                "ms",
+                Figure::millis(f.and_then(|f| f.treated_p99), why),
+                f.and_then(gain),
+            ),
+            cell(
+                "Threshold",
+                "ms",
+                Figure::millis(f.and_then(|f| f.threshold), why),
+                f.filter(|f| f.probability < 1.0)
+                    .map(|f| format!("{} of crossed calls hedged", percent(f.probability))),
+            ),
+            cell(
+                "Hedge rate",
+                "%",
+                Figure::percent(get(|f| f.hedge_rate), why),
+                f.map(|f| format!("target {}, budget {}", percent(f.target), percent(f.budget))),
+            ),
+            cell(
+                "Demand",
+                "%",
+                Figure::percent(get(|f| f.demand), why),
+                f.and_then(|f| f.refused_by_budget)
+                    .map(|r| format!("{} of crossed refused by budget", percent(r))),
+            ),
+            cell(
+                "Win rate",
+                "%",
+                Figure::percent(get(|f| f.win_rate), why),
+                f.and_then(|f| f.win_rate_expected).map(|e| format!("independent: {}", percent(e))),
+            ),
+            cell("Errors", "%", Figure::percent(get(|f| f.error_rate), why), None),
+            cell(
+                "Answered / expected",
+                "hedges",
+                Figure::number(get(|f| f.hedges_answered_ratio), why),
+                f.and_then(|f| f.phi).map(|phi| format!("{} of slowness shared", percent(phi))),
+            ),
+            cell("Median / base", "x", Figure::number(get(|f| f.median_ratio), why), None),
+        ];
+        Self {
+            cells,
+            window: f.map_or_else(String::new, |f| {
+                format!("{} calls over {}", grouped(f.calls), span(f.window))
+            }),
+            band: f.and_then(|f| {
+                let line = crate::chart::alert_line(f.budget);
+                f.hedge_rate.map(|rate| Band::new(rate, f.demand, f.target, line))
+            }),
+        }
+    }
+}
+
+/// What hedging buys at p99, where both arms are known.
+fn gain(f: &Figures) -> Option<String> {
+    let holdout = f.holdout_p99?;
+    Some(format!("held out: {} on {} calls", latency(holdout), count(f.holdout_calls)))
+}
+
+/// A replica.
+#[derive(Debug)]
+pub(super) struct ReplicaRow {
+    pub(super) name: String,
+    pub(super) zone: String,
+    pub(super) badge: Badge,
+    pub(super) tone: &'static str,
+    pub(super) probation: bool,
+    pub(super) calls: Figure,
+    pub(super) crossed: Figure,
+    pub(super) errors: Figure,
+    pub(super) p50: Figure,
+    pub(super) p95: Figure,
+    pub(super) wins: Figure,
+}
+
+impl ReplicaRow {
+    pub(super) fn new(r: &ReplicaView) -> Self {
+        const FEW: &str = "too few calls";
+        Self {
+            name: r.replica.to_string(),
+            zone: r.zone.as_ref().map_or_else(|| "–".into(), ToString::to_string),
+            badge: match r.named {
+                Some(Named::Slow) => Badge::new("probing", "slow"),
+                Some(Named::Failing) => Badge::new("off", "failing"),
+                None => Badge::new("on", "well"),
+            },
+            tone: match r.named {
+                Some(Named::Slow) => "warn",
+                Some(Named::Failing) => "bad",
+                None => "ok",
+            },
+            probation: r.probation,
+            calls: Figure::rate(Some(r.calls_per_s), "calls/s", FEW),
+            crossed: Figure::percent(r.crossed, FEW),
+            errors: Figure::percent(r.error_rate, FEW),
+            p50: Figure::millis(r.p50, FEW),
+            p95: Figure::millis(r.p95, FEW),
+            wins: Figure::percent(r.win_rate, "no hedges sent to it"),
+        }
+    }
+}
+
+/// Crossed calls that were not hedged, by reason.
+#[derive(Debug)]
+pub(super) struct Refusals {
+    pub(super) rows: Vec<(&'static str, Figure, Figure)>,
+    pub(super) started: Figure,
+    pub(super) not_eligible: Figure,
+    pub(super) crossed: Figure,
+    pub(super) hedged: Figure,
+    pub(super) won: Figure,
+    pub(super) over_budget: u64,
+}
+
+impl Refusals {
+    pub(super) fn new(view: &RouteView) -> Self {
+        let t = &view.totals;
+        let share = |n: u64| (t.crossed > 0).then(|| n as f64 / t.crossed as f64);
+        Self {
+            rows: Refusal::ALL
+                .into_iter()
+                .map(|reason| (reason, t.refused_for(reason)))
+                .filter(|(_, n)| *n > 0)
+                .map(|(reason, n)| {
+                    (words_of(reason), Figure::count(n), Figure::percent(share(n), "nothing crossed"))
+                })
+                .collect(),
+            started: Figure::count(t.started),
+            not_eligible: Figure::count(t.not_eligible),
+            crossed: Figure::count(t.crossed),
+            hedged: Figure::count(t.hedged),
+            won: Figure::count(t.won),
+            over_budget: view.seconds_over_budget,
+        }
+    }
+}
+
+const fn words_of(reason: Refusal) -> &'static str {
+    match reason {
+        Refusal::Mode => "hedging was off",
+        Refusal::Holdout => "held out, to compare with",
+        Refusal::NotDrawn => "not drawn",
+        Refusal::Deadline => "too late for the deadline",
+        Refusal::NoReplica => "no other replica",
+        Refusal::NoPermit => "no free permit",
+        Refusal::Budget => "budget spent",
+        Refusal::AlreadyHedge => "itself a hedge",
+    }
+}
+
+/// Who does not hold what is wanted.
+#[derive(Debug)]
+pub(super) struct Standing {
+    pub(super) acked: Acked,
+    pub(super) stamp: String,
+    pub(super) behind: Vec<Behind>,
+}
+
+#[derive(Debug)]
+pub(super) struct Behind {
+    pub(super) instance: String,
+    pub(super) service: String,
+    pub(super) held: String,
+    pub(super) words: String,
+}
+
+/// More are told by number only.
+const BEHIND_SHOWN: usize = 20;
+
+impl Standing {
+    pub(super) fn new(view: &RouteView, snapshot: &FleetSnapshot) -> Self {
+        let behind = snapshot
+            .agents
+            .iter()
+            .flat_map(|agent| agent.routes.iter().map(move |route| (agent, route)))
+            .filter(|(_, route)| route.route == view.route && route.sync != Sync::Applied)
+            .take(BEHIND_SHOWN)
+            .map(|(agent, route)| Behind {
+                instance: agent.instance.to_string(),
+                service: agent.service.to_string(),
+                held: route.held.to_string(),
+                words: match &route.sync {
+                    Sync::Refused(reason) => format!("refused: {reason}"),
+                    _ => "sent, not yet confirmed".into(),
+                },
+            })
+            .collect();
+        Self { acked: view.acked, stamp: view.stamp.to_string(), behind }
+    }
+}
+
+/// Something that happened, for the list beside the charts.
+#[derive(Debug)]
+pub(super) struct Happened {
+    pub(super) at: Time,
+    pub(super) class: &'static str,
+    pub(super) glyph: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) words: String,
+    pub(super) evidence: Vec<EvidenceRow>,
+}
+
+/// Marks and automatic changes in one list, newest first.
+pub(super) fn happened(view: &RouteView, transitions: &[Transition], now: Moment) -> Vec<Happened> {
+    let mut all: Vec<(Moment, Happened)> = transitions
+        .iter()
+        .map(|t| {
+            let happened = Happened {
+                at: Time::near(t.at, now),
+                class: "mode",
+                glyph: "■",
+                kind: "controller",
+                words: format!("{} to {}: {}", t.from.as_str(), t.to.as_str(), t.words),
+                evidence: t.evidence.iter().map(EvidenceRow::new).collect(),
+            };
+            (t.at, happened)
+        })
+        // Changes of mode are in the transitions already, with their evidence.
+        .chain(view.marks.iter().filter(|m| m.kind != MarkKind::Mode).map(|m| {
+            let (class, glyph, kind) = match m.kind {
+                MarkKind::Policy => ("policy", "◆", "person"),
+                MarkKind::Mode => ("mode", "■", "controller"),
+                MarkKind::Alert => ("alert", "▲", "alert"),
+            };
+            let happened = Happened {
+                at: Time::near(m.at, now),
+                class,
+                glyph,
+                kind,
+                words: m.words.clone(),
+                evidence: Vec::new(),
+            };
+            (m.at, happened)
+        }))
+        .collect();
+    all.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    all.into_iter().map(|(_, happened)| happened).collect()
+}

@@ -1,0 +1,385 @@
+//! The policy form: values and what they mean, errors beside their field, a diff before saving, and
+//! earlier revisions to go back to.
+
+mod draft;
+
+use askama::Template;
+use axum::Extension;
+use axum::extract::{Form, Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use hedgerow_core::effect::OrderError;
+use hedgerow_core::event::KillScope;
+use hedgerow_core::view::FleetSnapshot;
+use hedgerow_protocol::ids::{DependencyName, Revision};
+use hedgerow_protocol::policy::{Intent, Policy};
+use serde::Deserialize;
+
+use super::error;
+use super::frame::Frame;
+use super::state::{policy_address, route_address};
+use crate::backend::{ActError, Backend, PolicyRevision, Role};
+use crate::format::{Time, percent};
+use crate::fragment::html;
+use crate::guard::Viewer;
+use crate::router::App;
+use draft::{Change, Checked, Typed, changes};
+
+#[derive(Debug, Template)]
+#[template(path = "policy.html", blocks = ["page", "review"])]
+struct PolicyPage {
+    frame: Frame,
+    dependency: DependencyName,
+    address: String,
+    /// Its routes, to go back to.
+    routes: Vec<(String, String)>,
+    typed: Typed,
+    checked: Checked,
+    /// The revision the form was filled from.
+    expected: Option<u64>,
+    in_force: Option<InForce>,
+    changes: Vec<Change>,
+    /// Why the last attempt to save did not succeed.
+    problem: Option<String>,
+    /// What somebody else changed meanwhile.
+    meanwhile: Vec<Change>,
+    no_effect: Vec<String>,
+    history: Vec<HistoryRow>,
+    history_problem: Option<String>,
+    can_edit: bool,
+    reviewed: bool,
+}
+
+#[derive(Debug)]
+struct InForce {
+    revision: u64,
+    since: Time,
+}
+
+#[derive(Debug)]
+struct HistoryRow {
+    revision: u64,
+    at: Time,
+    actor: String,
+    via: &'static str,
+    reason: String,
+    changes: Vec<Change>,
+    current: bool,
+}
+
+/// What the page is built from, beside the snapshot.
+struct Parts {
+    typed: Typed,
+    expected: Option<u64>,
+    problem: Option<String>,
+    meanwhile: Vec<Change>,
+    reviewed: bool,
+}
+
+impl Parts {
+    fn new(typed: Typed, expected: Option<u64>) -> Self {
+        Self { typed, expected, problem: None, meanwhile: Vec::new(), reviewed: false }
+    }
+}
+
+impl PolicyPage {
+    async fn load<B: Backend>(
+        app: &App<B>,
+        viewer: &Viewer,
+        dependency: DependencyName,
+        parts: Parts,
+    ) -> Self {
+        let snapshot = app.backend.snapshot();
+        let history = app.backend.policy_history(&dependency).await;
+        let (history, history_problem) = match history {
+            Ok(history) => (history, None),
+            Err(problem) => (Vec::new(), Some(problem.to_string())),
+        };
+        let in_force = snapshot.policies.get(&dependency);
+        let current = base_policy(&snapshot, &dependency);
+        let checked = parts.typed.check(&dependency);
+        Self {
+            frame: Frame::new(
+                format!("Policy of {dependency}"),
+                "overview",
+                viewer,
+                &snapshot,
+                "page=frame",
+            ),
+            address: policy_address(&dependency),
+            routes: snapshot
+                .routes
+                .keys()
+                .filter(|r| r.dependency == dependency)
+                .map(|r| (r.operation.to_string(), route_address(r)))
+                .collect(),
+            changes: checked.policy.as_ref().map_or_else(Vec::new, |p| changes(&current, p)),
+            no_effect: no_effect(&snapshot, &dependency, checked.policy.as_ref()),
+            in_force: in_force.map(|p| InForce {
+                revision: p.revision.0,
+                since: Time::near(p.since, snapshot.at),
+            }),
+            history: history_rows(&history, in_force.map(|p| p.revision)),
+            history_problem,
+            can_edit: viewer.operator.role >= Role::Editor,
+            expected: parts.expected,
+            problem: parts.problem,
+            meanwhile: parts.meanwhile,
+            reviewed: parts.reviewed,
+            typed: parts.typed,
+            checked,
+            dependency,
+        }
+    }
+
+    fn percentile_means(&self) -> String {
+        self.checked.policy.as_ref().map_or_else(String::new, |p| {
+            format!("aims at {} of calls hedged", percent(p.target_rate()))
+        })
+    }
+}
+
+/// The policy in force, or the one every dependency begins with.
+fn base_policy(snapshot: &FleetSnapshot, dependency: &DependencyName) -> Policy {
+    snapshot
+        .policies
+        .get(dependency)
+        .map_or_else(|| Policy::observing(dependency.clone()), |p| p.policy.clone())
+}
+
+fn history_rows(history: &[PolicyRevision], current: Option<Revision>) -> Vec<HistoryRow> {
+    history
+        .iter()
+        .enumerate()
+        .map(|(i, r)| {
+            let before = history.get(i + 1).map_or_else(
+                || Policy::observing(r.policy.dependency().clone()),
+                |older| older.policy.clone(),
+            );
+            HistoryRow {
+                revision: r.revision.0,
+                at: Time::full(r.at),
+                actor: r.actor.name.clone(),
+                via: r.actor.via.as_str(),
+                reason: r.reason.clone(),
+                changes: changes(&before, &r.policy),
+                current: current == Some(r.revision),
+            }
+        })
+        .collect()
+}
+
+/// Why saving this would change nothing, or nothing yet.
+fn no_effect(
+    snapshot: &FleetSnapshot,
+    dependency: &DependencyName,
+    policy: Option<&Policy>,
+) -> Vec<String> {
+    let mut why = Vec::new();
+    if policy.is_none_or(|p| p.intent() != Intent::Hedge) {
+        return why;
+    }
+    for kill in snapshot.kills.iter().filter(|k| k.state.engaged) {
+        match &kill.state.scope {
+            KillScope::Everything => why.push(format!(
+                "no effect while the kill switch for everything is on, by {}",
+                kill.state.actor.name
+            )),
+            KillScope::Dependency(name) if name == dependency => why.push(format!(
+                "no effect while its kill switch is on, by {}",
+                kill.state.actor.name
+            )),
+            KillScope::Dependency(_) => {}
+        }
+    }
+    let mut routes = snapshot.routes.values().filter(|v| v.route.dependency == *dependency).peekable();
+    if routes.peek().is_none() {
+        why.push("no effect yet: no agent has reported this dependency".into());
+    }
+    for view in routes.filter(|v| v.words.starts_with("no effect")) {
+        why.push(format!("{}: {}", view.route.operation, view.words));
+    }
+    why
+}
+
+fn name(dependency: &str) -> Result<DependencyName, Box<Response>> {
+    DependencyName::new(dependency).map_err(|problem| {
+        Box::new(error::plain(
+            StatusCode::NOT_FOUND,
+            "No such dependency",
+            &format!("The name in the address {problem}."),
+        ))
+    })
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PageQuery {
+    /// Fill the form from this revision instead of the one in force.
+    revision: Option<u64>,
+}
+
+/// GET /dependencies/{dependency}/policy
+pub(crate) async fn page<B: Backend>(
+    State(app): State<App<B>>,
+    Extension(viewer): Extension<Viewer>,
+    Path(dependency): Path<String>,
+    Query(query): Query<PageQuery>,
+) -> Response {
+    let dependency = match name(&dependency) {
+        Ok(name) => name,
+        Err(response) => return *response,
+    };
+    let snapshot = app.backend.snapshot();
+    let expected = snapshot.policies.get(&dependency).map(|p| p.revision.0);
+    let mut typed = Typed::from_policy(&base_policy(&snapshot, &dependency));
+    if let Some(wanted) = query.revision {
+        match app.backend.policy_history(&dependency).await {
+            Ok(history) => match history.into_iter().find(|r| r.revision.0 == wanted) {
+                Some(found) => typed = Typed::from_policy(&found.policy),
+                None => return no_revision(&dependency, wanted),
+            },
+            Err(problem) => return error::store(&problem),
+        }
+    }
+    let mut parts = Parts::new(typed, expected);
+    parts.reviewed = query.revision.is_some();
+    html(StatusCode::OK, &PolicyPage::load(&app, &viewer, dependency, parts).await)
+}
+
+fn no_revision(dependency: &DependencyName, wanted: u64) -> Response {
+    error::plain(
+        StatusCode::NOT_FOUND,
+        "No such revision",
+        &format!("{dependency} has no revision {wanted}; its policy's page lists all it has."),
+    )
+}
+
+/// POST /dependencies/{dependency}/policy/check: what would change, for the open form.
+pub(crate) async fn check<B: Backend>(
+    State(app): State<App<B>>,
+    Extension(viewer): Extension<Viewer>,
+    Path(dependency): Path<String>,
+    Form(typed): Form<Typed>,
+) -> Response {
+    let dependency = match name(&dependency) {
+        Ok(name) => name,
+        Err(response) => return *response,
+    };
+    let expected = typed.expected();
+    let page = PolicyPage::load(&app, &viewer, dependency, Parts::new(typed, expected)).await;
+    html(StatusCode::OK, &page.as_review())
+}
+
+/// POST /dependencies/{dependency}/policy
+pub(crate) async fn save<B: Backend>(
+    State(app): State<App<B>>,
+    Extension(viewer): Extension<Viewer>,
+    Path(dependency): Path<String>,
+    Form(typed): Form<Typed>,
+) -> Response {
+    let dependency = match name(&dependency) {
+        Ok(name) => name,
+        Err(response) => return *response,
+    };
+    let expected = typed.expected();
+    let checked = typed.check(&dependency);
+    let review = typed.step == "review";
+    let mut parts = Parts::new(typed, expected);
+    parts.reviewed = review;
+    let (Some(policy), false) = (checked.policy, review) else {
+        let status = if review { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+        return html(status, &PolicyPage::load(&app, &viewer, dependency, parts).await);
+    };
+    let reason = parts.typed.reason.trim().to_owned();
+    let saved =
+        app.backend.set_policy(&viewer.operator, policy, expected.map(Revision), &reason).await;
+    match saved {
+        Ok(_) => Redirect::to(&policy_address(&dependency)).into_response(),
+        Err(problem) => {
+            refused(&app, &viewer, dependency, parts, &problem).await
+        }
+    }
+}
+
+/// The form again, with what was typed and why it was not saved.
+async fn refused<B: Backend>(
+    app: &App<B>,
+    viewer: &Viewer,
+    dependency: DependencyName,
+    mut parts: Parts,
+    problem: &ActError,
+) -> Response {
+    let (status, _) = error::describe(problem);
+    parts.problem = Some(problem.to_string());
+    if let ActError::Refused(OrderError::Stale { expected, current }) = problem {
+        parts.meanwhile = since(app, &dependency, *expected, *current).await;
+        // Saved again, knowingly, it goes over the one in force now.
+        parts.expected = Some(current.0);
+    }
+    html(status, &PolicyPage::load(app, viewer, dependency, parts).await)
+}
+
+/// What changed between two revisions.
+async fn since<B: Backend>(
+    app: &App<B>,
+    dependency: &DependencyName,
+    from: Revision,
+    to: Revision,
+) -> Vec<Change> {
+    let history = app.backend.policy_history(dependency).await.unwrap_or_default();
+    let at = |revision| history.iter().find(|r| r.revision == revision).map(|r| r.policy.clone());
+    match at(to) {
+        Some(new) => {
+            let old = at(from).unwrap_or_else(|| Policy::observing(dependency.clone()));
+            changes(&old, &new)
+        }
+        None => Vec::new(),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct RevertForm {
+    revision: u64,
+    #[serde(default)]
+    expected: String,
+    #[serde(default)]
+    reason: String,
+}
+
+/// POST /dependencies/{dependency}/policy/revert
+pub(crate) async fn revert<B: Backend>(
+    State(app): State<App<B>>,
+    Extension(viewer): Extension<Viewer>,
+    Path(dependency): Path<String>,
+    Form(form): Form<RevertForm>,
+) -> Response {
+    let dependency = match name(&dependency) {
+        Ok(name) => name,
+        Err(response) => return *response,
+    };
+    let history = match app.backend.policy_history(&dependency).await {
+        Ok(history) => history,
+        Err(problem) => return error::store(&problem),
+    };
+    let Some(old) = history.into_iter().find(|r| r.revision.0 == form.revision) else {
+        return no_revision(&dependency, form.revision);
+    };
+    let reason = match form.reason.trim() {
+        "" => format!("back to revision {}", form.revision),
+        reason => reason.to_owned(),
+    };
+    let expected = form.expected.trim().parse().ok();
+    let typed = Typed::from_policy(&old.policy).with_reason(reason.clone());
+    let saved = app
+        .backend
+        .set_policy(&viewer.operator, old.policy, expected.map(Revision), &reason)
+        .await;
+    match saved {
+        Ok(_) => Redirect::to(&policy_address(&dependency)).into_response(),
+        Err(problem) => {
+            let parts = Parts::new(typed, expected);
+            refused(&app, &viewer, dependency, parts, &problem).await
+        }
+    }
+}

@@ -1,0 +1,11 @@
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
+mod access;
+mod ask;
+mod fleet;
+mod forms;
+mod fragments;
+mod hostile;
+mod kill;
+mod overview;
+mod stage;
