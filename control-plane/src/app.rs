@@ -56,6 +56,8 @@ pub struct App {
     serving: Vec<JoinHandle<Result<(), ServerError>>>,
     resting: Vec<JoinHandle<()>>,
     core: JoinHandle<()>,
+    /// Whether the engine has ended already: its handle must not be waited for again.
+    core_ended: bool,
     _claim: Claim,
 }
 
@@ -83,7 +85,10 @@ impl App {
         let (leaving, stop) = (CancellationToken::new(), CancellationToken::new());
         let (metrics, wake) = (Metrics::new(), Arc::new(Notify::new()));
         let (engine, core) = Engine::start(Parts {
-            settings: CoreSettings { controller: settings.name.clone(), ..CoreSettings::default() },
+            settings: CoreSettings {
+                controller: settings.name.clone(),
+                ..CoreSettings::default()
+            },
             store: store.clone(),
             receivers: receivers.iter().map(|it| it.name().to_owned()).collect(),
             wake: Arc::clone(&wake),
@@ -130,6 +135,7 @@ impl App {
             serving,
             resting,
             core,
+            core_ended: false,
             _claim: claim,
         })
     }
@@ -161,12 +167,18 @@ impl App {
 
     /// Waits until a part ends that should not.
     pub async fn broken(&mut self) -> AppError {
-        let parts = self.serving.iter_mut();
-        let (ended, _, _) = futures::future::select_all(parts).await;
-        match ended {
-            Ok(Err(error)) => error.into(),
-            Ok(Ok(())) => AppError::Ended { problem: "a listener ended by itself".into() },
-            Err(error) => AppError::Ended { problem: error.to_string() },
+        let listeners = futures::future::select_all(self.serving.iter_mut());
+        tokio::select! {
+            (ended, _, _) = listeners => match ended {
+                Ok(Err(error)) => error.into(),
+                Ok(Ok(())) => AppError::Ended { problem: "a listener ended by itself".into() },
+                Err(error) => AppError::Ended { problem: error.to_string() },
+            },
+            ended = &mut self.core => {
+                self.core_ended = true;
+                let how = ended.err().map_or_else(|| "by itself".into(), |it| it.to_string());
+                AppError::Ended { problem: format!("the engine ended: {how}") }
+            }
         }
     }
 
@@ -176,8 +188,13 @@ impl App {
         ended_within(DRAIN_WITHIN, "agents and pages", self.serving).await;
         ended_within(NOTICES_WITHIN, "notices", self.resting).await;
         self.stop.cancel();
-        ended_within(WRITES_WITHIN, "the last writes", vec![self.core]).await;
-        if tokio::time::timeout(Duration::from_secs(1), self.store.close()).await.is_err() {
+        if !self.core_ended {
+            ended_within(WRITES_WITHIN, "the last writes", vec![self.core]).await;
+        }
+        if tokio::time::timeout(Duration::from_secs(1), self.store.close())
+            .await
+            .is_err()
+        {
             tracing::warn!("the store could not be closed in time; it is crash-safe");
         }
         tracing::info!("left");
@@ -187,8 +204,15 @@ impl App {
 /// Waits for tasks, each already told to end; those that do not are ended.
 async fn ended_within<T>(limit: Duration, what: &str, tasks: Vec<JoinHandle<T>>) {
     let handles: Vec<_> = tasks.iter().map(JoinHandle::abort_handle).collect();
-    if tokio::time::timeout(limit, futures::future::join_all(tasks)).await.is_err() {
-        tracing::warn!(what, limit_s = limit.as_secs(), "did not end in time and was cut off");
+    if tokio::time::timeout(limit, futures::future::join_all(tasks))
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            what,
+            limit_s = limit.as_secs(),
+            "did not end in time and was cut off"
+        );
         handles.iter().for_each(tokio::task::AbortHandle::abort);
     }
 }
@@ -210,10 +234,25 @@ fn receivers(settings: &Settings) -> Result<Vec<alerts::Receiver>, AppError> {
 /// Policies of the settings, for dependencies that never had one: what people decided later stays.
 async fn seed(engine: &Engine, policies: &[Policy]) -> Result<(), AppError> {
     let known = engine.snapshot();
-    for policy in policies.iter().filter(|it| !known.policies.contains_key(it.dependency())) {
-        let actor = Actor { name: "settings".into(), via: Via::Seed };
-        let order = Order::SetPolicy { policy: Box::new(policy.clone()), expected: None };
-        engine.order(actor, "[[policy]] in the settings, on the first start".into(), order).await?;
+    for policy in policies
+        .iter()
+        .filter(|it| !known.policies.contains_key(it.dependency()))
+    {
+        let actor = Actor {
+            name: "settings".into(),
+            via: Via::Seed,
+        };
+        let order = Order::SetPolicy {
+            policy: Box::new(policy.clone()),
+            expected: None,
+        };
+        engine
+            .order(
+                actor,
+                "[[policy]] in the settings, on the first start".into(),
+                order,
+            )
+            .await?;
     }
     Ok(())
 }

@@ -147,7 +147,7 @@ impl Auth {
             .store
             .operator_by_name(name)
             .await
-            .map_err(unreadable)?;
+            .map_err(|e| unreadable(&e))?;
         let (operator, hash) = known.map_or((None, None), |(o, hash)| (Some(o), hash));
         let good = self.passwords.verify(password, hash).await;
         let operator = operator.filter(|_| good).ok_or_else(|| {
@@ -165,24 +165,34 @@ impl Auth {
         token: &str,
         peer: Option<IpAddr>,
     ) -> Result<Session, SignInError> {
-        self.attempts
-            .begin(Instant::now(), None, peer)
-            .map_err(|again| SignInError::TooMany { again })?;
-        let digest = token::digest(token).ok_or(SignInError::LinkSpent)?;
-        let operator = self
-            .store
-            .link_take(&digest, self.clock.now())
-            .await
-            .map_err(unreadable)?;
-        let operator = operator.ok_or_else(|| {
-            tracing::warn!(
-                peer = peer.map(tracing::field::display),
-                "login link refused"
-            );
-            SignInError::LinkSpent
-        })?;
-        self.attempts.succeeded(None, peer);
-        self.begin_session(operator, "by one-time link").await
+        let now = self.clock.now();
+        let operator = match token::digest(token) {
+            Some(digest) => self
+                .store
+                .link_take(&digest, now)
+                .await
+                .map_err(|e| unreadable(&e))?,
+            None => None,
+        };
+        match operator {
+            Some(operator) => self.begin_session(operator, "by one-time link").await,
+            None => Err(self
+                .guessed(peer, "login link refused")
+                .map_or(SignInError::LinkSpent, |again| SignInError::TooMany {
+                    again,
+                })),
+        }
+    }
+
+    /// Counts a token that is none. Only after it was looked up: 256 bits are not guessed, so a
+    /// good token always opens, also behind a proxy that others guess through. `Some`: it was one
+    /// too many, and when to come again.
+    fn guessed(&self, peer: Option<IpAddr>, what: &'static str) -> Option<Duration> {
+        let again = self.attempts.begin(Instant::now(), None, peer).err();
+        if again.is_none() {
+            tracing::warn!(peer = peer.map(tracing::field::display), "{what}");
+        }
+        again
     }
 
     async fn begin_session(&self, operator: Operator, how: &str) -> Result<Session, SignInError> {
@@ -203,7 +213,7 @@ impl Auth {
         self.store
             .session_add(&token::digest_of(&token), &operator.name, SESSIONS, &audit)
             .await
-            .map_err(unreadable)?;
+            .map_err(|e| unreadable(&e))?;
         let cookie = token.expose_secret().to_owned();
         Ok(Session {
             cookie,
@@ -235,19 +245,14 @@ impl Auth {
     /// Who an API token stands for. The record names it `token:` and its name; no operator's name
     /// has a colon.
     pub async fn bearer(&self, token: &str, peer: Option<IpAddr>) -> Result<Operator, TokenError> {
-        self.attempts
-            .begin(Instant::now(), None, peer)
-            .map_err(|again| TokenError::TooMany { again })?;
-        let digest = token::digest(token).ok_or(TokenError::Unknown)?;
-        let known = self.store.api_token(&digest, self.clock.now()).await?;
+        let known = match token::digest(token) {
+            Some(digest) => self.store.api_token(&digest, self.clock.now()).await?,
+            None => None,
+        };
         let known = known.ok_or_else(|| {
-            tracing::warn!(
-                peer = peer.map(tracing::field::display),
-                "API token refused"
-            );
-            TokenError::Unknown
+            self.guessed(peer, "API token refused")
+                .map_or(TokenError::Unknown, |again| TokenError::TooMany { again })
         })?;
-        self.attempts.succeeded(None, peer);
         Ok(Operator {
             name: format!("token:{}", known.name),
             role: known.role,
@@ -255,6 +260,6 @@ impl Auth {
     }
 }
 
-fn unreadable(error: StoreError) -> SignInError {
+fn unreadable(error: &StoreError) -> SignInError {
     hedgerow_dashboard::backend::StoreError(error.in_full()).into()
 }

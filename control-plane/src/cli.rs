@@ -66,5 +66,9 @@ impl Cli {
 
 /// Success where every promise held.
 fn verdict(held: bool) -> ExitCode {
-    if held { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if held {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -18,8 +18,13 @@ pub struct Clock {
 impl Clock {
     /// Anchors now. A wall clock before 1970 counts as 1970.
     pub fn start() -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        Self { anchor: Instant::now(), anchor_is: Moment::default().plus(since_1970) }
+        let since_1970 = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO);
+        Self {
+            anchor: Instant::now(),
+            anchor_is: Moment::default().plus(since_1970),
+        }
     }
 
     /// The present.

@@ -58,9 +58,17 @@ impl Settings {
     pub fn public_base(&self, http: SocketAddr) -> String {
         if let Some(url) = &self.public_url {
             let text = url.as_str();
-            return if text.ends_with('/') { text.to_owned() } else { format!("{text}/") };
+            return if text.ends_with('/') {
+                text.to_owned()
+            } else {
+                format!("{text}/")
+            };
         }
-        let scheme = if self.http.tls.is_some() { "https" } else { "http" };
+        let scheme = if self.http.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
         format!("{scheme}://{http}/")
     }
 }
@@ -96,7 +104,11 @@ pub struct AgentLimits {
 
 impl Default for AgentLimits {
     fn default() -> Self {
-        Self { streams_max: 20_000, admitted_per_s: 1_000, silence_max: Duration::from_secs(30) }
+        Self {
+            streams_max: 20_000,
+            admitted_per_s: 1_000,
+            silence_max: Duration::from_secs(30),
+        }
     }
 }
 

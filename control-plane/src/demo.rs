@@ -65,13 +65,17 @@ pub struct DemoArgs {
 fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if (10.0..=1_000.0).contains(&rate) => Ok(rate),
-        _ => Err(format!("{text:?} is not a rate: expected 10 to 1000 calls a second")),
+        _ => Err(format!(
+            "{text:?} is not a rate: expected 10 to 1000 calls a second"
+        )),
     }
 }
 
 /// Runs the demo. Gives false where a promise did not hold.
 pub async fn run(args: DemoArgs) -> anyhow::Result<bool> {
-    let folder = tempfile::Builder::new().prefix("hedgerow-demo-").tempdir()?;
+    let folder = tempfile::Builder::new()
+        .prefix("hedgerow-demo-")
+        .tempdir()?;
     let shutdown = CancellationToken::new();
     let mut stage = set_up(&args, folder.path(), &shutdown).await?;
     let mut broken: Vec<String> = Vec::new();
@@ -83,7 +87,11 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<bool> {
             tell::say(&format!("   NOT AS PROMISED: {failure}"));
         }
         broken.extend(failures);
-        if args.check { print_phase(phase) } else { Ok(()) }
+        if args.check {
+            print_phase(phase)
+        } else {
+            Ok(())
+        }
     });
     tokio::select! {
         played = played => played?,
@@ -107,33 +115,55 @@ async fn set_up(
     shutdown: &CancellationToken,
 ) -> anyhow::Result<Stage> {
     tell::say("Starting a controller, five replicas and three client processes ...");
-    let world = World::start(args.seed, shutdown).await.context("the replicas did not start")?;
-    let (notices, receiver) =
-        Notices::receive(shutdown).await.context("the receiver did not start")?;
+    let world = World::start(args.seed, shutdown)
+        .await
+        .context("the replicas did not start")?;
+    let (notices, receiver) = Notices::receive(shutdown)
+        .await
+        .context("the receiver did not start")?;
     let http = SocketAddr::from(([127, 0, 0, 1], args.port.map_or_else(free_port, Ok)?));
     let grpc = SocketAddr::from(([127, 0, 0, 1], free_port()?));
     let agent_token = SecretString::from(random_token());
     let store_path = folder.join("hedgerow.db");
     let config = folder.join("hedgerow.toml");
-    std::fs::write(&config, config_text(http, grpc, &store_path, &agent_token, receiver))?;
+    std::fs::write(
+        &config,
+        config_text(http, grpc, &store_path, &agent_token, receiver),
+    )?;
 
     let store = Store::open(&store_path).await.context("the demo's store")?;
-    let api_token =
-        auth::new_api_token(&store, "demo", Role::Administrator, Some(Duration::from_hours(24)))
-            .await
-            .context("the demo's API token")?;
+    let api_token = auth::new_api_token(
+        &store,
+        "demo",
+        Role::Administrator,
+        Some(Duration::from_hours(24)),
+    )
+    .await
+    .context("the demo's API token")?;
     let log = folder.join("controller.log");
     let controller = ControllerProcess::start(&config, &log, http, api_token).await?;
-    let fleet =
-        Fleet::start(&format!("http://{grpc}"), &agent_token, &world.replicas, args.rate)?;
+    let fleet = Fleet::start(
+        &format!("http://{grpc}"),
+        &agent_token,
+        &world.replicas,
+        args.rate,
+    )?;
 
     let for_person = auth::new_login_link(&store, "admin", Duration::from_hours(1)).await?;
     let for_check = auth::new_login_link(&store, "admin", Duration::from_mins(5)).await?;
     let session = controller.sign_in(&for_check).await?;
     tell::say(&format!("Dashboard:      http://{http}/"));
-    tell::say(&format!("One-time login: http://{http}/login/link?token={for_person}"));
+    tell::say(&format!(
+        "One-time login: http://{http}/login/link?token={for_person}"
+    ));
     tell::say(&format!("Controller log: {}", log.display()));
-    Ok(Stage { world, fleet, controller, notices, session })
+    Ok(Stage {
+        world,
+        fleet,
+        controller,
+        notices,
+        session,
+    })
 }
 
 fn config_text(
@@ -178,7 +208,10 @@ fn random_token() -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-#[expect(clippy::print_stdout, reason = "the phases' JSON is what standard output is for")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the phases' JSON is what standard output is for"
+)]
 fn print_phase(phase: &Phase) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string(phase)?);
     Ok(())
@@ -197,12 +230,17 @@ async fn notices_as_promised(notices: &Notices) -> Vec<String> {
     for kind in ["alert.firing", "alert.resolved"] {
         let count = notices.count(kind, RULE);
         if count != 1 {
-            broken.push(format!("{count} {kind} notices of {RULE}, expected exactly one"));
+            broken.push(format!(
+                "{count} {kind} notices of {RULE}, expected exactly one"
+            ));
         }
     }
     tell::heading("what the webhook receiver got");
     for notice in notices.all() {
-        tell::say(&format!("   {:<15} {:<16} {}", notice.kind, notice.rule, notice.summary));
+        tell::say(&format!(
+            "   {:<15} {:<16} {}",
+            notice.kind, notice.rule, notice.summary
+        ));
     }
     broken
 }

@@ -97,7 +97,16 @@ impl Engine {
         let (task, snapshots) = run::Task::begin(parts, orders, events).await?;
         let running = tokio::spawn(task.run());
         let intake = IntakeSender::new(events_in);
-        Ok((Self { orders: orders_in, intake, snapshots, clock, settings }, running))
+        Ok((
+            Self {
+                orders: orders_in,
+                intake,
+                snapshots,
+                clock,
+                settings,
+            },
+            running,
+        ))
     }
 
     /// The newest published snapshot. Never waits.
@@ -121,8 +130,17 @@ impl Engine {
     ) -> Result<Done, EngineError> {
         let (answer, answered) = oneshot::channel();
         let span = tracing::Span::current();
-        let message = OrderMessage { actor, reason, order, answer, span };
-        self.orders.send(message).await.map_err(|_| EngineError::Gone)?;
+        let message = OrderMessage {
+            actor,
+            reason,
+            order,
+            answer,
+            span,
+        };
+        self.orders
+            .send(message)
+            .await
+            .map_err(|_| EngineError::Gone)?;
         Ok(answered.await.map_err(|_| EngineError::Gone)??)
     }
 

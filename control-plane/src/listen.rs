@@ -43,7 +43,11 @@ pub struct Bound {
 impl Bound {
     /// Listens. `what` is for people: what it is that listens.
     pub async fn new(address: SocketAddr, what: &'static str) -> Result<Self, BindError> {
-        let failed = |source| BindError { address, what, source };
+        let failed = |source| BindError {
+            address,
+            what,
+            source,
+        };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         Ok(Self { listener, address })
@@ -80,15 +84,21 @@ impl Bound {
         metrics: Metrics,
     ) -> impl Stream<Item = io::Result<Connection>> {
         let places = Arc::new(Semaphore::new(connections));
-        futures::stream::unfold((self, places, metrics), move |(bound, places, metrics)| async move {
-            loop {
-                let (stream, _) = bound.accept().await;
-                if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-                    let connection = Connection::new(stream, idle, place);
-                    return Some((Ok(connection), (bound, places, metrics)));
+        futures::stream::unfold(
+            (self, places, metrics),
+            move |(bound, places, metrics)| async move {
+                loop {
+                    let (stream, _) = bound.accept().await;
+                    if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+                        let connection = Connection::new(stream, idle, place);
+                        return Some((Ok(connection), (bound, places, metrics)));
+                    }
+                    metrics
+                        .streams_refused
+                        .with_label_values(&["connections"])
+                        .inc();
                 }
-                metrics.streams_refused.with_label_values(&["connections"]).inc();
-            }
-        })
+            },
+        )
     }
 }

@@ -9,8 +9,13 @@ use hedgerow_control_plane::cli::Cli;
 async fn main() -> ExitCode {
     let cli = Cli::parse();
     // One provider for every TLS in the process, chosen here rather than guessed from features.
-    if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
-        return failed(&anyhow::anyhow!("another TLS provider was chosen before this one"));
+    if rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .is_err()
+    {
+        return failed(&anyhow::anyhow!(
+            "another TLS provider was chosen before this one"
+        ));
     }
     cli.run().await.unwrap_or_else(|error| failed(&error))
 }

@@ -144,7 +144,7 @@ impl Backend for Ui {
         self.store
             .policy_history(dependency)
             .await
-            .map_err(unreadable)
+            .map_err(|e| unreadable(&e))
     }
 
     async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {
@@ -152,7 +152,7 @@ impl Backend for Ui {
             limit: query.limit.min(ROWS_MAX),
             ..query
         };
-        self.store.record(&query).await.map_err(unreadable)
+        self.store.record(&query).await.map_err(|e| unreadable(&e))
     }
 
     async fn transitions(
@@ -163,17 +163,17 @@ impl Backend for Ui {
         self.store
             .transitions(route, limit.min(ROWS_MAX))
             .await
-            .map_err(unreadable)
+            .map_err(|e| unreadable(&e))
     }
 
     async fn deliveries(&self, limit: u32) -> Result<Vec<Delivery>, StoreError> {
         self.store
             .deliveries(limit.min(ROWS_MAX))
             .await
-            .map_err(unreadable)
+            .map_err(|e| unreadable(&e))
     }
 }
 
-fn unreadable(error: store::StoreError) -> StoreError {
+fn unreadable(error: &store::StoreError) -> StoreError {
     StoreError(error.in_full())
 }

@@ -18,7 +18,7 @@ use hedgerow_dashboard::{Settings, router};
 async fn main() -> std::io::Result<()> {
     let port = std::env::args().nth(1).unwrap_or_else(|| "7490".into());
     let empty = std::env::args().nth(2).as_deref() == Some("empty");
-    let at = |seconds| {
+    let at = move |seconds| {
         if empty {
             FleetSnapshot { at: fleet::snapshot(seconds).at, ..FleetSnapshot::default() }
         } else {

@@ -16,7 +16,9 @@ use hedgerow_core::view::MarkKind;
 use crate::format::{clock, clock_minutes, iso, significant};
 use scale::{Scale, nice_ticks, path, spread};
 
-const WIDTH: f64 = 640.0;
+/// Widths at which text is drawn at its own size in a row of two, and of three.
+pub(crate) const WIDE: f64 = 660.0;
+pub(crate) const NARROW: f64 = 436.0;
 const HEIGHT: f64 = 196.0;
 const LEFT: f64 = 44.0;
 /// Room for the lines' names at their ends.
@@ -25,6 +27,8 @@ const TOP: f64 = 20.0;
 const BOTTOM: f64 = 22.0;
 /// Least distance of two names at the lines' ends.
 const LABEL_STEP: f64 = 13.0;
+/// Least distance of two marks' signs.
+const SIGN_STEP: f64 = 10.0;
 /// The table behind the toggle has a row for each so many points.
 const TABLE_STEP: usize = 15;
 
@@ -73,6 +77,8 @@ pub(crate) struct Plot {
     pub(crate) off: Vec<(Moment, Moment)>,
     /// The axis reaches at least so far.
     pub(crate) top: f64,
+    /// [`WIDE`] or [`NARROW`].
+    pub(crate) width: f64,
 }
 
 /// A chart, laid out.
@@ -93,6 +99,10 @@ pub(crate) struct Chart {
     head: Vec<&'static str>,
     rows: Vec<Row>,
     right: String,
+    names: String,
+    middle: String,
+    width: String,
+    wide: bool,
     bottom: String,
     empty: bool,
 }
@@ -127,6 +137,7 @@ struct Tick {
 #[derive(Debug, Clone)]
 struct MarkLine {
     x: String,
+    sign: String,
     class: &'static str,
     glyph: &'static str,
     words: String,
@@ -154,7 +165,7 @@ impl Plot {
             self.from.as_millis() as f64,
             self.to.as_millis() as f64,
             LEFT,
-            WIDTH - RIGHT,
+            self.width - RIGHT,
         );
         let highest = self
             .series
@@ -186,7 +197,11 @@ impl Plot {
             shades: self.shades(&xs),
             head: self.series.iter().map(|s| s.label).collect(),
             rows: self.rows(),
-            right: scale::px(WIDTH - RIGHT),
+            right: scale::px(self.width - RIGHT),
+            names: scale::px(self.width - RIGHT + 6.0),
+            middle: scale::px(f64::midpoint(LEFT, self.width - RIGHT)),
+            width: scale::px(self.width),
+            wide: self.width >= WIDE,
             bottom: scale::px(HEIGHT - BOTTOM),
             id: self.id,
             title: self.title,
@@ -231,10 +246,10 @@ impl Plot {
     }
 
     fn x_ticks(&self, xs: &Scale) -> Vec<Tick> {
-        const STEP_MS: u64 = 120_000;
-        let first = self.from.as_millis().div_ceil(STEP_MS) * STEP_MS;
+        let step_ms = if self.width >= WIDE { 60_000 } else { 120_000 };
+        let first = self.from.as_millis().div_ceil(step_ms) * step_ms;
         (first..=self.to.as_millis())
-            .step_by(STEP_MS as usize)
+            .step_by(step_ms as usize)
             .map(|ms| Tick {
                 at: scale::px(xs.at(ms as f64)),
                 text: clock_minutes(Moment::from_millis(ms)),
@@ -243,17 +258,23 @@ impl Plot {
     }
 
     fn marks(&self, xs: &Scale) -> Vec<MarkLine> {
+        let mut last = f64::NEG_INFINITY;
         self.events
             .iter()
             .filter(|e| e.at >= self.from && e.at <= self.to)
             .map(|event| {
+                let x = xs.at(event.at.as_millis() as f64);
+                // Signs of what happened at once stand side by side.
+                let sign = x.max(last + SIGN_STEP);
+                last = sign;
                 let (class, glyph) = match event.kind {
                     MarkKind::Policy => ("policy", "◆"),
                     MarkKind::Mode => ("mode", "■"),
                     MarkKind::Alert => ("alert", "▲"),
                 };
                 MarkLine {
-                    x: scale::px(xs.at(event.at.as_millis() as f64)),
+                    x: scale::px(x),
+                    sign: scale::px(sign),
                     class,
                     glyph,
                     words: format!("{} {}", clock(event.at), event.words),

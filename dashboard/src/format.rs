@@ -117,9 +117,10 @@ fn near_hundred(share: f64) -> String {
     if share < 0.99 {
         return significant(share * 100.0);
     }
-    let decimals = (-((1.0 - share) * 100.0).log10()).ceil().clamp(1.0, 4.0) as usize + 1;
+    let decimals = (-((1.0 - share) * 100.0).log10() - 1e-6).ceil().clamp(1.0, 4.0) as usize;
     let floor = 10f64.powi(decimals as i32);
-    format!("{:.decimals$}", (share * 100.0 * floor).floor() / floor)
+    // Down, so that it never reaches 100; the little more is for what floating point lost.
+    format!("{:.decimals$}", (share * 100.0 * floor + 1e-6).floor() / floor)
 }
 
 /// As exact as a person can use: up to six decimals, no trailing zeros.
@@ -160,6 +161,13 @@ pub(crate) fn latency(value: Duration) -> String {
 /// A share as percent, with its sign.
 pub(crate) fn percent(share: f64) -> String {
     format!("{} %", significant(share * 100.0))
+}
+
+/// A share that was set, not measured: without the zeros that would claim precision.
+pub(crate) fn percent_set(share: f64) -> String {
+    let text = significant(share * 100.0);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
 }
 
 /// How long: `4 s`, `3 min`, `2 h 5 min`, `6 d`.
@@ -282,7 +290,7 @@ mod tests {
             (0.9997, "99.97"),
             (0.999_99, "99.999"),
             (0.9, "90.0"),
-            (0.995, "99.50"),
+            (0.995, "99.5"),
         ] {
             assert_eq!(near_hundred(share), text, "{share}");
         }

@@ -50,6 +50,8 @@ pub(crate) struct LiveQuery {
 enum Open {
     Overview { query: OverviewQuery, order: Vec<RouteKey> },
     Route(RouteKey),
+    /// A route that no agent had reported when its page was opened.
+    Awaited(RouteKey),
     Kill(KillQuery),
     Agents(AgentsQuery),
     Alerts,
@@ -65,6 +67,7 @@ impl Open {
                 order: Vec::new(),
             },
             "route" => Self::Route(RouteKey::new(&query.dependency, &query.operation).ok()?),
+            "awaited" => Self::Awaited(RouteKey::new(&query.dependency, &query.operation).ok()?),
             "kill" => Self::Kill(KillQuery { scope: query.scope, dependency: query.dependency }),
             "agents" => Self::Agents(AgentsQuery { q: query.q }),
             "alerts" => Self::Alerts,
@@ -94,6 +97,9 @@ impl Open {
             }
             Self::Route(route) => {
                 out.extend(dependency::fragments(backend, snapshot, route, viewer).await);
+            }
+            Self::Awaited(route) => {
+                out.extend(dependency::arrived(backend, snapshot, route, viewer).await);
             }
             Self::Kill(query) => out.extend(kill::fragments(snapshot, query)),
             Self::Agents(query) => out.extend(agents::fragments(snapshot, query)),

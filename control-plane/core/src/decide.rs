@@ -31,7 +31,7 @@ use hedgerow_protocol::units::{Budget, Ratio, Threshold};
 use all_slow::Phase;
 use budget::Phi;
 use latch::{Findings, Verdict};
-use primaries::healthy;
+use primaries::{Healthy, healthy};
 use threshold::View;
 
 use crate::effect::Transition;
@@ -239,6 +239,8 @@ fn learn(
         mode: memory.mode,
         mode_from: memory.mode_from,
         base: &memory.base,
+        crossed: crossed_share(windows, present, memory),
+        target: policy.percentile().tail(),
         slow_replicas: all_slow::slow_replicas(windows, &memory.base),
     });
     if shared.is_some() {
@@ -246,29 +248,39 @@ fn learn(
         let calm = calm.map_or(0, |since| now.since(since).as_secs());
         memory.calm_from = windows.pushed().saturating_sub(calm);
     } else if again.is_some() {
-        memory.calm_from = windows.pushed().saturating_sub(u64::from(latch::TICKS_WELL));
+        memory.calm_from = windows
+            .pushed()
+            .saturating_sub(u64::from(latch::TICKS_WELL));
     }
     again = shared.or(again);
     follow(windows, present, policy, memory);
     again
 }
 
-/// Brings the threshold up to date.
-fn follow(
+/// The share of the healthy majority's calls that cross; None where none are made.
+fn crossed_share(
     windows: &Windows,
     present: Option<&Lookback<'_>>,
-    policy: &Policy,
-    memory: &mut Memory,
-) {
+    memory: &Memory,
+) -> Option<f64> {
+    let present = present.filter(|_| windows.over(WINDOW_MIN).calls() > 0)?;
+    let healthy = Healthy::count(present, &memory.named);
+    primaries::share(healthy.crossed, healthy.started)
+}
+
+/// Brings the threshold up to date.
+fn follow(windows: &Windows, present: Option<&Lookback<'_>>, policy: &Policy, memory: &mut Memory) {
     let primaries = present.map(|present| healthy(windows, present, &memory.named));
-    let view = present.zip(primaries.as_ref()).map(|(present, primaries)| View {
-        windows,
-        present,
-        primaries,
-        named: &memory.named,
-        target: policy.percentile().tail(),
-        calm: windows.pushed().saturating_sub(memory.calm_from) as usize,
-    });
+    let view = present
+        .zip(primaries.as_ref())
+        .map(|(present, primaries)| View {
+            windows,
+            present,
+            primaries,
+            named: &memory.named,
+            target: policy.percentile().tail(),
+            calm: windows.pushed().saturating_sub(memory.calm_from) as usize,
+        });
     if memory.shared.off().is_some() || memory.errors.tripped().is_some() {
         memory.threshold.hold(view.as_ref());
     } else if let Some(view) = view {
@@ -320,12 +332,18 @@ fn live(
 }
 
 fn probe_share(windows: &Windows) -> Ratio {
-    let window = windows.grown(WINDOW_MIN, WINDOW_MAX, |window| window.calls() >= WINDOW_CALLS);
+    let window = windows.grown(WINDOW_MIN, WINDOW_MAX, |window| {
+        window.calls() >= WINDOW_CALLS
+    });
     let crossed = window.sum(|totals| totals.crossed) as f64;
     let per_s = crossed / window.span().as_secs_f64();
     let share = PROBES_PER_S / per_s;
     // Nothing crossed: whatever crosses first may well be probed with.
-    let share = if share.is_finite() { share } else { PROBE_SHARE.1 };
+    let share = if share.is_finite() {
+        share
+    } else {
+        PROBE_SHARE.1
+    };
     Ratio::clamped(share.clamp(PROBE_SHARE.0, PROBE_SHARE.1))
 }
 

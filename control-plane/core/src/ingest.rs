@@ -1,6 +1,5 @@
 //! Reports: counted once each, or refused whole with the reason.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hedgerow_protocol::ids::RouteKey;
@@ -12,7 +11,7 @@ use crate::event::ConnectionId;
 use crate::ledger::Verdict;
 use crate::moment::Moment;
 use crate::route::{Arrival, Route};
-use crate::weigh;
+use crate::weigh::{self, Scale};
 use crate::window::Slice;
 
 /// A report that covers more is counted in totals only: nobody knows which second of it was what.
@@ -95,7 +94,7 @@ impl Controller {
         let Some(delta) = delta else { return };
         route.totals.add(&delta);
         if fresh {
-            route.arrived.push(Arrival {
+            route.arrive(Arrival {
                 connection,
                 delta,
                 report,
@@ -119,29 +118,52 @@ impl Controller {
 }
 
 impl Route {
+    /// Takes a report's part. What is light by the last tick's measure is added at once, which
+    /// spreads the work over the second; the rest waits until it is known what everybody said.
+    fn arrive(&mut self, arrival: Arrival) {
+        let load = self.loads.entry(arrival.connection).or_default();
+        *load += weigh::load(&arrival.delta, &arrival.report);
+        if *load <= self.light {
+            self.add(arrival);
+        } else {
+            self.heavy.push(arrival);
+        }
+    }
+
+    fn add(
+        &mut self,
+        Arrival {
+            connection,
+            delta,
+            report,
+        }: Arrival,
+    ) {
+        self.slice.add_report(&delta, &report);
+        self.windows.set_in_flight(connection.0, report.in_flight);
+    }
+
     /// What arrived since the last tick, no agent weighing more than its share.
     pub(crate) fn fold(&mut self) -> Slice {
-        let mut loads: BTreeMap<ConnectionId, f64> = BTreeMap::new();
-        for arrival in &self.arrived {
-            let load = weigh::load(&arrival.delta, &arrival.report);
-            *loads.entry(arrival.connection).or_default() += load;
+        let loads = std::mem::take(&mut self.loads);
+        let scale = Scale::of(loads.values().copied().collect());
+        if !loads.is_empty() {
+            // Half of it: should everybody say less the next time, what was light is still
+            // bounded. Where there are so few agents that all may count in full, there is little
+            // to put off.
+            self.light = if scale.light.is_finite() {
+                scale.light / 2.0
+            } else {
+                0.0
+            };
         }
-        let level = weigh::level(loads.values().copied().collect());
-        let mut slice = Slice::default();
-        for Arrival {
-            connection,
-            mut delta,
-            mut report,
-        } in std::mem::take(&mut self.arrived)
-        {
-            let load = loads.get(&connection).copied().unwrap_or_default();
-            if load > level {
-                weigh::thin(&mut delta, &mut report, level / load);
+        for mut arrival in std::mem::take(&mut self.heavy) {
+            let load = loads.get(&arrival.connection).copied().unwrap_or_default();
+            if load > scale.most {
+                weigh::thin(&mut arrival.delta, &mut arrival.report, scale.most / load);
             }
-            slice.add_report(&delta, &report);
-            self.windows.set_in_flight(connection.0, report.in_flight);
+            self.add(arrival);
         }
-        slice
+        std::mem::take(&mut self.slice)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::moment::Moment;
 /// has looked.
 pub const CHANGES_MAX: usize = 12;
 /// See [`CHANGES_MAX`].
-pub const CHANGES_WITHIN: Duration = Duration::from_secs(3600);
+pub const CHANGES_WITHIN: Duration = Duration::from_hours(1);
 
 /// One route's memory: a value that [`decide`](crate::decide::decide) takes and returns. Bounded,
 /// some four kilobytes at most.
@@ -83,7 +83,7 @@ impl Memory {
     /// what was on stays on, and its agents keep the threshold they have.
     pub fn restore(mode: Mode, since: Moment, now: Moment) -> Self {
         let mut memory = Self::new(now);
-        memory.take_over(mode, since);
+        memory.take_over(mode, since, now);
         memory.fresh = false;
         memory
     }
@@ -98,7 +98,7 @@ impl Memory {
             // Off wins over on, whoever speaks first.
             let off = |mode: Mode| mode.reason().is_some();
             if off(held.mode) || !off(self.mode) {
-                self.take_over(held.mode, self.since);
+                self.take_over(held.mode, self.since, self.since);
             }
         }
     }
@@ -127,7 +127,7 @@ impl Memory {
         self.since
     }
 
-    fn take_over(&mut self, mode: Mode, since: Moment) {
+    fn take_over(&mut self, mode: Mode, since: Moment, now: Moment) {
         self.mode = mode;
         self.since = since;
         let why = |words: &str| Findings {
@@ -140,7 +140,7 @@ impl Memory {
                 self.push_back = Latch::restored(since, why("push-back rate"));
             }
             Some(OffReason::SharedSlowdown | OffReason::WinsNothing) => {
-                self.shared = SharedCause::restored(since, why("shared slowdown"));
+                self.shared = SharedCause::restored(since, now, why("shared slowdown"));
             }
             Some(OffReason::TooManyChanges | OffReason::Unknown) => {
                 self.too_many = Some(Tripped {

@@ -13,7 +13,7 @@ use crate::event::ConnectionId;
 use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::view::{Mark, Point, ReplicaView, RouteView};
-use crate::window::Windows;
+use crate::window::{Slice, Windows};
 
 /// Points of a course kept: 10 minutes of one each 2 s.
 pub(crate) const COURSE_MAX: usize = 300;
@@ -96,8 +96,14 @@ pub(crate) struct Route {
     pub(crate) probation_changed: Option<Moment>,
     /// The best that was relearned from agents: by stamp and tick.
     pub(crate) relearned: Option<(Stamp, u64)>,
-    /// Reports since the last tick.
-    pub(crate) arrived: Vec<Arrival>,
+    /// What was reported since the last tick and may count in full.
+    pub(crate) slice: Slice,
+    /// What was reported besides, to be weighed at the tick.
+    pub(crate) heavy: Vec<Arrival>,
+    /// How much each agent said since the last tick.
+    pub(crate) loads: BTreeMap<ConnectionId, f64>,
+    /// What may count in full without knowing what others say.
+    pub(crate) light: f64,
     pub(crate) census: Census,
     /// When an agent last reported it, or asked for it.
     pub(crate) used: Moment,
@@ -148,7 +154,10 @@ impl Route {
             told: None,
             probation_changed: None,
             relearned: None,
-            arrived: Vec::new(),
+            slice: Slice::default(),
+            heavy: Vec::new(),
+            loads: BTreeMap::new(),
+            light: 0.0,
             census: Census::default(),
             used: now,
             totals: Totals::default(),

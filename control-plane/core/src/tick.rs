@@ -263,11 +263,11 @@ impl Census {
         };
         if state.held == Some(wanted) {
             self.holding += 1;
-        } else if self.refusals.len() < REFUSALS_SHOWN {
-            if let Some(reason) = agent.refusal_of(state, wanted) {
-                self.refusals
-                    .push((agent.joined.instance, reason.to_owned()));
-            }
+        } else if self.refusals.len() < REFUSALS_SHOWN
+            && let Some(reason) = agent.refusal_of(state, wanted)
+        {
+            self.refusals
+                .push((agent.joined.instance, reason.to_owned()));
         }
         self.count_reporting(agent, state);
     }

@@ -12,29 +12,46 @@ const WEIGHT_MIN: f64 = 0.05;
 /// An agent may weigh this many times what it would if all were equal.
 const WEIGHT_TIMES_EQUAL: f64 = 2.0;
 
-/// The most one of `loads` may count for, so that none is more than max(5 %, 2 / number) of the
-/// sum of what is counted. Infinite where all may count in full.
-pub(crate) fn level(mut loads: Vec<f64>) -> f64 {
-    let share = WEIGHT_MIN.max(WEIGHT_TIMES_EQUAL / loads.len().max(1) as f64);
-    if share >= 1.0 {
-        return f64::INFINITY;
-    }
-    loads.sort_unstable_by(f64::total_cmp);
-    let mut rest: f64 = loads.iter().sum();
-    let mut level = f64::INFINITY;
-    for (capped, heaviest) in loads.iter().rev().enumerate() {
-        // With the `capped` heaviest at the level L, L = share * (rest + capped * L).
-        let free = 1.0 - share * capped as f64;
-        if free <= f64::EPSILON {
-            break;
+/// How much may count of what a number of agents say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scale {
+    /// The most that one of them may count for. Infinite where all may count in full.
+    pub(crate) most: f64,
+    /// What one could have said and counted for in full.
+    pub(crate) light: f64,
+}
+
+impl Scale {
+    /// So that none of `loads` is more than max(5 %, 2 / number) of the sum of what is counted.
+    pub(crate) fn of(mut loads: Vec<f64>) -> Self {
+        let share = WEIGHT_MIN.max(WEIGHT_TIMES_EQUAL / loads.len().max(1) as f64);
+        if share >= 1.0 {
+            return Self {
+                most: f64::INFINITY,
+                light: f64::INFINITY,
+            };
         }
-        level = share * rest / free;
-        if *heaviest <= level {
-            return if capped == 0 { f64::INFINITY } else { level };
+        loads.sort_unstable_by(f64::total_cmp);
+        let mut rest: f64 = loads.iter().sum();
+        let mut level = share * rest;
+        for (capped, heaviest) in loads.iter().rev().enumerate() {
+            // With the `capped` heaviest at the level L, L = share * (rest + capped * L).
+            let free = 1.0 - share * capped as f64;
+            if free <= f64::EPSILON {
+                break;
+            }
+            level = share * rest / free;
+            if *heaviest <= level {
+                let most = if capped == 0 { f64::INFINITY } else { level };
+                return Self { most, light: level };
+            }
+            rest -= heaviest;
         }
-        rest -= heaviest;
+        Self {
+            most: level,
+            light: level,
+        }
     }
-    level
 }
 
 /// How much `report` would weigh.
@@ -156,12 +173,13 @@ mod tests {
             ([vec![10.0; 99], vec![1e9]].concat(), 0.05 * 990.0 / 0.95),
         ] {
             assert!(
-                (level(loads.clone()) - expected).abs() < 1e-9 || level(loads) == expected,
+                (Scale::of(loads.clone()).most - expected).abs() < 1e-9
+                    || Scale::of(loads).most == expected,
                 "{expected}"
             );
         }
         let loads = [vec![10.0; 90], vec![1e6; 10]].concat();
-        let level = level(loads.clone());
+        let level = Scale::of(loads.clone()).most;
         let counted: f64 = loads.iter().map(|load| load.min(level)).sum();
         assert!(level / counted <= 0.05 + 1e-9);
     }

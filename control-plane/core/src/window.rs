@@ -7,6 +7,6 @@ mod slice;
 mod tally;
 
 pub use lookback::{Attempts, Lookback, ReplicaCounts};
-pub use rings::{Windows, WINDOW_CALLS, WINDOW_CALLS_MIN, WINDOW_MAX, WINDOW_MIN};
+pub use rings::{WINDOW_CALLS, WINDOW_CALLS_MIN, WINDOW_MAX, WINDOW_MIN, Windows};
 pub use slice::{ReplicaSlice, Slice};
 pub use tally::Tally;

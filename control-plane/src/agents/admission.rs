@@ -64,7 +64,10 @@ impl Admission {
     /// A place, or when to come back.
     pub(super) fn admit(&self) -> Result<Place, NotNow> {
         let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() else {
-            return Err(NotNow { after: drawn(AWAY_FULL.mul_f64(2.0)), why: "full" });
+            return Err(NotNow {
+                after: drawn(AWAY_FULL.mul_f64(2.0)),
+                why: "full",
+            });
         };
         let per_s = f64::from(self.limits.admitted_per_s);
         let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
@@ -80,7 +83,10 @@ impl Admission {
         rate.away += 1.0;
         // Those away need away / rate seconds to be admitted: spread over twice that.
         let spread = Duration::from_secs_f64((2.0 * rate.away / per_s).min(3600.0));
-        Err(NotNow { after: drawn(spread), why: "rate" })
+        Err(NotNow {
+            after: drawn(spread),
+            why: "rate",
+        })
     }
 
     /// How long an agent that is sent away by a shutdown stays away: spread so that all of them can
@@ -104,7 +110,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn b57_newcomers_beyond_the_rate_are_sent_away_spread_out() {
-        let limits = AgentLimits { streams_max: 100_000, admitted_per_s: 100, ..AgentLimits::default() };
+        let limits = AgentLimits {
+            streams_max: 100_000,
+            admitted_per_s: 100,
+            ..AgentLimits::default()
+        };
         let admission = Admission::new(limits);
         let mut places = Vec::new();
         let mut away = Vec::new();
@@ -116,22 +126,36 @@ mod tests {
         }
         assert_eq!(places.len(), 100);
         assert_eq!(away.len(), 900);
-        let late = away.iter().filter(|after| **after > Duration::from_secs(5)).count();
-        let early = away.iter().filter(|after| **after < Duration::from_secs(5)).count();
+        let late = away
+            .iter()
+            .filter(|after| **after > Duration::from_secs(5))
+            .count();
+        let early = away
+            .iter()
+            .filter(|after| **after < Duration::from_secs(5))
+            .count();
         assert!(late > 100 && early > 100, "{late} late, {early} early");
 
         tokio::time::advance(Duration::from_millis(500)).await;
-        let again = (0..100).filter_map(|_| admission.admit().ok()).collect::<Vec<_>>();
+        let again = (0..100)
+            .filter_map(|_| admission.admit().ok())
+            .collect::<Vec<_>>();
         assert_eq!(again.len(), 50);
     }
 
     #[tokio::test(start_paused = true)]
     async fn p07_a_full_controller_refuses_and_never_evicts() {
-        let limits = AgentLimits { streams_max: 2, ..AgentLimits::default() };
+        let limits = AgentLimits {
+            streams_max: 2,
+            ..AgentLimits::default()
+        };
         let admission = Admission::new(limits);
         let places = [admission.admit(), admission.admit()];
         assert!(places.iter().all(Result::is_ok));
-        assert_eq!(admission.admit().map(|_| ()).map_err(|e| e.why), Err("full"));
+        assert_eq!(
+            admission.admit().map(|_| ()).map_err(|e| e.why),
+            Err("full")
+        );
         drop(places);
         assert!(admission.admit().is_ok());
     }

@@ -68,7 +68,11 @@ impl Identities {
     }
 
     fn known(&self, hash: &[u8; 32]) -> Option<ServiceName> {
-        let stored = self.shared.stored.read().unwrap_or_else(PoisonError::into_inner);
+        let stored = self
+            .shared
+            .stored
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
         // All of them, whether found or not: the time says nothing about which came close.
         for token in self.shared.settings.iter().chain(stored.iter()) {
@@ -87,7 +91,11 @@ impl Identities {
         }
         match self.shared.store.agent_tokens().await {
             Ok(tokens) => {
-                *self.shared.stored.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+                *self
+                    .shared
+                    .stored
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner) = tokens;
             }
             Err(error) => {
                 tracing::error!(error = %error.in_full(), "agents' tokens could not be read");
@@ -97,12 +105,17 @@ impl Identities {
     }
 
     async fn identify(&self, headers: &http::HeaderMap) -> Result<Identity, &'static str> {
-        let header = headers.get(http::header::AUTHORIZATION).ok_or("it is missing")?;
+        let header = headers
+            .get(http::header::AUTHORIZATION)
+            .ok_or("it is missing")?;
         if header.len() > HEADER_LEN_MAX {
             return Err("it is too long");
         }
         let token = bearer(header.as_bytes()).ok_or("it is not of this form")?;
-        self.service(token).await.map(Identity).ok_or("the token is not known here")
+        self.service(token)
+            .await
+            .map(Identity)
+            .ok_or("the token is not known here")
     }
 }
 
@@ -121,7 +134,11 @@ pub(super) struct Authenticated<S> {
 
 impl<S> Authenticated<S> {
     pub(super) fn new(inner: S, identities: Identities, metrics: Metrics) -> Self {
-        Self { inner, identities, metrics }
+        Self {
+            inner,
+            identities,
+            metrics,
+        }
     }
 }
 
@@ -154,7 +171,10 @@ where
                     inner.call(request).await
                 }
                 Err(problem) => {
-                    metrics.streams_refused.with_label_values(&["unauthenticated"]).inc();
+                    metrics
+                        .streams_refused
+                        .with_label_values(&["unauthenticated"])
+                        .inc();
                     let text = format!(
                         "expected the metadata `authorization: Bearer <token>` with a token of this controller's ([[agent_token]] in its settings, or `hedgerow agent-token new`): {problem}"
                     );

@@ -39,7 +39,10 @@ impl Outbox {
         if slot.acks.len() == ACKS_MAX {
             slot.acks.pop_front();
         }
-        slot.acks.push_back(ReportAck { sequence, refusal: refused.map(Text::lossy) });
+        slot.acks.push_back(ReportAck {
+            sequence,
+            refusal: refused.map(Text::lossy),
+        });
         drop(slot);
         self.filled.notify_one();
     }
@@ -80,7 +83,11 @@ mod tests {
     use super::*;
 
     fn set(nonce: u64) -> DirectiveSet {
-        DirectiveSet { nonce, directives: Vec::new(), empty_is_meant: true }
+        DirectiveSet {
+            nonce,
+            directives: Vec::new(),
+            empty_is_meant: true,
+        }
     }
 
     #[test]
@@ -90,7 +97,10 @@ mod tests {
             outbox.push(set(n));
             outbox.acknowledge(Sequence(n), None);
         }
-        assert_eq!(outbox.take(), Some(ControllerMessage::Directives(set(10_000))));
+        assert_eq!(
+            outbox.take(),
+            Some(ControllerMessage::Directives(set(10_000)))
+        );
         let acks: Vec<_> = std::iter::from_fn(|| outbox.take()).collect();
         assert_eq!(acks.len(), ACKS_MAX);
         assert!(

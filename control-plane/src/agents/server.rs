@@ -53,7 +53,13 @@ pub struct Server {
 impl Server {
     /// Serves until stopped and every stream has ended.
     pub async fn serve(self, bound: Bound, tls: Option<PemPair>) -> Result<(), ServerError> {
-        let Self { engine, identities, limits, metrics, stop } = self;
+        let Self {
+            engine,
+            identities,
+            limits,
+            metrics,
+            stop,
+        } = self;
         let sessions = TaskTracker::new();
         let service = FleetService {
             shared: Arc::new(Shared {
@@ -80,8 +86,11 @@ impl Server {
             .http2_keepalive_interval(None);
         if let Some(pem) = tls {
             let identity = tonic::transport::Identity::from_pem(pem.certificate, pem.key);
-            server = server
-                .tls_config(ServerTlsConfig::new().identity(identity).timeout(HANDSHAKE_WITHIN))?;
+            server = server.tls_config(
+                ServerTlsConfig::new()
+                    .identity(identity)
+                    .timeout(HANDSHAKE_WITHIN),
+            )?;
         }
         let connections = limits.streams_max as usize + SPARE_CONNECTIONS;
         // Also ends handshakes that stall and connections that never open a stream.

@@ -46,25 +46,43 @@ impl Fleet for FleetService {
         request: Request<Streaming<proto::AgentMessage>>,
     ) -> Result<Response<Self::AttachStream>, Status> {
         let Some(Identity(service)) = request.extensions().get().cloned() else {
-            return Err(Status::unauthenticated("expected a stream with an identity"));
+            return Err(Status::unauthenticated(
+                "expected a stream with an identity",
+            ));
         };
-        let peer = request.remote_addr().map_or_else(|| "unknown".into(), |at| at.to_string());
+        let peer = request
+            .remote_addr()
+            .map_or_else(|| "unknown".into(), |at| at.to_string());
         if self.shared.stop.is_cancelled() {
             let after = self.shared.admission.drained();
-            return Ok(sent_away(ComeBack { after, reason: ComeBackReason::Draining }));
+            return Ok(sent_away(ComeBack {
+                after,
+                reason: ComeBackReason::Draining,
+            }));
         }
         let place = match self.shared.admission.admit() {
             Ok(place) => place,
             Err(not_now) => {
-                self.shared.metrics.streams_refused.with_label_values(&[not_now.why]).inc();
+                self.shared
+                    .metrics
+                    .streams_refused
+                    .with_label_values(&[not_now.why])
+                    .inc();
                 let reason = ComeBackReason::Busy;
-                return Ok(sent_away(ComeBack { after: not_now.after, reason }));
+                return Ok(sent_away(ComeBack {
+                    after: not_now.after,
+                    reason,
+                }));
             }
         };
         // One: the session fills it with the latest whenever the agent has read the one before.
         let (outgoing, answers) = mpsc::channel(1);
-        let session =
-            Session::new(Arc::clone(&self.shared), place, request.into_inner(), outgoing);
+        let session = Session::new(
+            Arc::clone(&self.shared),
+            place,
+            request.into_inner(),
+            outgoing,
+        );
         self.sessions.spawn(session.run(service, peer));
         Ok(Response::new(ReceiverStream::new(answers).boxed()))
     }

@@ -119,7 +119,8 @@ impl Session {
         };
         let Ok(received) = received else {
             self.count_refused("no_hello");
-            let problem = format!("no hello within {HELLO_WITHIN:?}: expected it as the first message");
+            let problem =
+                format!("no hello within {HELLO_WITHIN:?}: expected it as the first message");
             return Err(End::Refused(Status::deadline_exceeded(problem)));
         };
         let message = match received {
@@ -220,9 +221,12 @@ impl Session {
 
     fn silent(&self) -> End {
         self.count_refused("silent");
-        let (silence, heartbeat) =
-            (self.shared.limits.silence_max, self.shared.engine.settings().heartbeat);
-        let problem = format!("no message for {silence:?}: expected a heartbeat every {heartbeat:?}");
+        let (silence, heartbeat) = (
+            self.shared.limits.silence_max,
+            self.shared.engine.settings().heartbeat,
+        );
+        let problem =
+            format!("no message for {silence:?}: expected a heartbeat every {heartbeat:?}");
         End::Refused(Status::deadline_exceeded(problem))
     }
 
@@ -230,7 +234,8 @@ impl Session {
         let now = Instant::now();
         self.heard = now;
         let at_once = MESSAGE_EVERY * MESSAGES_AT_ONCE;
-        self.read_until = self.read_until.max(now.checked_sub(at_once).unwrap_or(now)) + MESSAGE_EVERY;
+        self.read_until =
+            self.read_until.max(now.checked_sub(at_once).unwrap_or(now)) + MESSAGE_EVERY;
     }
 
     /// One message of the agent.
@@ -264,12 +269,20 @@ impl Session {
             AgentMessage::Report(Err(refused)) => {
                 // Refused whole, and said so, so that it is not sent again; what the agent holds is
                 // known all the same.
-                self.outbox.acknowledge(refused.sequence, Some(refused.reason.to_string()));
+                self.outbox
+                    .acknowledge(refused.sequence, Some(refused.reason.to_string()));
                 self.count_undecodable(refused.reason.to_string());
-                self.forward(Event::Heartbeat { connection, held_hash: refused.held_hash });
+                self.forward(Event::Heartbeat {
+                    connection,
+                    held_hash: refused.held_hash,
+                });
             }
             AgentMessage::Applied(applied) => {
-                let stamps = applied.routes.into_iter().map(|it| (it.route, it.stamp)).collect();
+                let stamps = applied
+                    .routes
+                    .into_iter()
+                    .map(|it| (it.route, it.stamp))
+                    .collect();
                 self.forward(Event::Applied { connection, stamps });
             }
             AgentMessage::Refused(refused) => self.forward(Event::Refused {
@@ -279,8 +292,13 @@ impl Session {
                 reason: refused.reason.to_string(),
             }),
             AgentMessage::Heartbeat(heartbeat) => {
-                self.heartbeat = Some(HeartbeatAck { number: heartbeat.number });
-                self.forward(Event::Heartbeat { connection, held_hash: heartbeat.held_hash });
+                self.heartbeat = Some(HeartbeatAck {
+                    number: heartbeat.number,
+                });
+                self.forward(Event::Heartbeat {
+                    connection,
+                    held_hash: heartbeat.held_hash,
+                });
             }
         }
         Ok(())
@@ -290,9 +308,9 @@ impl Session {
     /// contract never fills that place: it waits for its report's acknowledgement.
     fn forward(&mut self, event: Event) {
         let event = if self.waiting.is_empty() {
-            match self.shared.engine.intake().try_send(Intake::Event(event)) {
-                Err(Intake::Event(event)) => event,
-                Ok(()) | Err(Intake::Attach(..)) => return,
+            match self.shared.engine.intake().try_send(event) {
+                Some(event) => event,
+                None => return,
             }
         } else {
             event
@@ -305,17 +323,26 @@ impl Session {
     }
 
     fn count_undecodable(&mut self, problem: String) {
-        self.forward(Event::Undecodable { connection: self.connection, problem });
+        self.forward(Event::Undecodable {
+            connection: self.connection,
+            problem,
+        });
     }
 
     fn count_refused(&self, reason: &str) {
-        self.shared.metrics.streams_refused.with_label_values(&[reason]).inc();
+        self.shared
+            .metrics
+            .streams_refused
+            .with_label_values(&[reason])
+            .inc();
     }
 
     /// The stream itself broke: by what it carried, or by its connection.
     fn broken(&mut self, status: Status) -> End {
         match status.code() {
-            Code::InvalidArgument | Code::OutOfRange | Code::ResourceExhausted
+            Code::InvalidArgument
+            | Code::OutOfRange
+            | Code::ResourceExhausted
             | Code::Unimplemented => {
                 self.count_refused("undecodable");
                 self.count_undecodable(status.message().to_owned());
@@ -333,7 +360,10 @@ impl Session {
         };
         let connection = self.connection;
         let intake = self.shared.engine.intake();
-        for event in self.waiting.drain(..).chain([Event::Gone { connection, departure }]) {
+        for event in self.waiting.drain(..).chain([Event::Gone {
+            connection,
+            departure,
+        }]) {
             // An ended engine needs no news.
             if intake.send(Intake::Event(event)).await.is_err() {
                 return;
@@ -359,7 +389,11 @@ impl Session {
 
 /// For people: the library's version, and the service's build.
 fn version(version: &Text, build: &Text) -> String {
-    if build.is_empty() { version.to_string() } else { format!("{version} ({build})") }
+    if build.is_empty() {
+        version.to_string()
+    } else {
+        format!("{version} ({build})")
+    }
 }
 
 /// Waits until there is something to send, and room for it.
@@ -367,10 +401,8 @@ async fn room_to_send<'a>(
     outgoing: &'a mpsc::Sender<Result<proto::ControllerMessage, Status>>,
     outbox: &Outbox,
     at_once: bool,
-) -> Result<
-    mpsc::Permit<'a, Result<proto::ControllerMessage, Status>>,
-    mpsc::error::SendError<()>,
-> {
+) -> Result<mpsc::Permit<'a, Result<proto::ControllerMessage, Status>>, mpsc::error::SendError<()>>
+{
     if !at_once {
         outbox.filled().await;
     }

@@ -1,10 +1,13 @@
 //! Bodies: JSON objects whose fields are named one by one where they cannot stand.
 
+use std::fmt;
+
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::BODY_BYTES_MAX;
@@ -33,13 +36,38 @@ impl<S: Send + Sync> FromRequest<S> for Object {
         let body = Bytes::from_request(request, state)
             .await
             .map_err(|e| refused(&e))?;
-        match serde_json::from_slice(&body) {
-            Ok(Value::Object(object)) => Ok(Self(object)),
-            Ok(_) => Err(Problem::malformed("expected a JSON object")),
-            Err(error) => Err(Problem::malformed(format!(
-                "expected a JSON object: {error}"
-            ))),
+        serde_json::from_slice(&body)
+            .map_err(|error| Problem::malformed(format!("expected a JSON object: {error}")))
+    }
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EachOnce)
+    }
+}
+
+/// Reads an object whose fields are each there once: of two budgets, neither is surely meant.
+struct EachOnce;
+
+impl<'de> Visitor<'de> for EachOnce {
+    type Value = Object;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Object, A::Error> {
+        let mut object = Map::new();
+        while let Some((field, value)) = fields.next_entry::<String, Value>()? {
+            if object.contains_key(&field) {
+                return Err(A::Error::custom(format_args!(
+                    "the field {field:?} is there twice, expected each once"
+                )));
+            }
+            object.insert(field, value);
         }
+        Ok(Object(object))
     }
 }
 
@@ -87,12 +115,8 @@ impl Object {
             return None;
         };
         serde_json::from_value(value)
-            .map_err(|e| {
-                errors.push(FieldProblem::new(
-                    field,
-                    format!("{e}: expected {expected}"),
-                ))
-            })
+            .map_err(|e| FieldProblem::new(field, format!("{e}: expected {expected}")))
+            .map_err(|problem| errors.push(problem))
             .ok()
     }
 

@@ -62,11 +62,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Route {
 pub(super) async fn fleet(State(state): State<ApiState>) -> Result<Response, Problem> {
     let fleet = state.engine.snapshot();
     // A large fleet is megabytes: not on a thread that serves others.
-    let body = tokio::task::spawn_blocking(move || serde_json::to_vec(&*fleet))
-        .await
-        .map_err(|_| Problem::not_found("the snapshot could not be written"))?
-        .map_err(|e| Problem::malformed(e.to_string()))?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+    let written = tokio::task::spawn_blocking(move || serde_json::to_vec(&*fleet)).await;
+    match written {
+        Ok(Ok(body)) => Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response()),
+        other => {
+            tracing::error!(outcome = ?other.map(|it| it.map(|_| ())), "the fleet was not written");
+            Err(Problem::internal())
+        }
+    }
 }
 
 /// GET /api/v1/routes/{dependency}/{operation}

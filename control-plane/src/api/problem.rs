@@ -172,6 +172,16 @@ impl Problem {
         }
     }
 
+    /// A fault of ours, which the caller cannot mend.
+    pub(super) fn internal() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "urn:hedgerow:problem:internal",
+            "Internal error",
+            "the answer could not be written; the controller's log says why",
+        )
+    }
+
     fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,

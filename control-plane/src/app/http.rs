@@ -30,7 +30,11 @@ pub(super) fn router(
         metrics: metrics.clone(),
         metrics_public: settings.telemetry.metrics_public,
     };
-    let api = ApiState { engine: engine.clone(), store: store.clone(), auth: auth.clone() };
+    let api = ApiState {
+        engine: engine.clone(),
+        store: store.clone(),
+        auth: auth.clone(),
+    };
     let pages = dashboard::Settings {
         secure_cookies: is_https(settings),
         hosts: hosts(settings, address),
@@ -48,7 +52,10 @@ pub(super) fn router(
 }
 
 fn is_https(settings: &Settings) -> bool {
-    let by_proxy = settings.public_url.as_ref().is_some_and(|url| url.scheme() == "https");
+    let by_proxy = settings
+        .public_url
+        .as_ref()
+        .is_some_and(|url| url.scheme() == "https");
     settings.http.tls.is_some() || by_proxy
 }
 
@@ -59,7 +66,9 @@ fn hosts(settings: &Settings, address: SocketAddr) -> Vec<String> {
         return Vec::new();
     };
     let host = url.host_str().unwrap_or_default();
-    let public = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    let public = url
+        .port()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
     let port = address.port();
     let loopback = ["127.0.0.1", "localhost", "[::1]"].map(|it| format!("{it}:{port}"));
     [vec![public], loopback.to_vec()].concat()

@@ -34,8 +34,13 @@ impl LoginLink {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let store = existing(&self.store.store).await?;
         let token = auth::new_login_link(&store, &self.operator, auth::LINK_VALID).await?;
-        let base = self.url.unwrap_or_else(|| format!("http://{HTTP_DEFAULT}/"));
-        say(&format!("{}/login/link?token={token}", base.trim_end_matches('/')));
+        let base = self
+            .url
+            .unwrap_or_else(|| format!("http://{HTTP_DEFAULT}/"));
+        say(&format!(
+            "{}/login/link?token={token}",
+            base.trim_end_matches('/')
+        ));
         store.close().await;
         Ok(())
     }
@@ -60,7 +65,10 @@ impl AgentTokens {
         let store = Store::open(&store.store).await?;
         // 256 bits from the system.
         let token = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
-        let kept = AgentToken { sha256: sha256(token.as_bytes()), service };
+        let kept = AgentToken {
+            sha256: sha256(token.as_bytes()),
+            service,
+        };
         store.add_agent_token(&kept, Clock::start().now()).await?;
         say(&token);
         store.close().await;
@@ -103,7 +111,12 @@ pub(super) enum ApiTokens {
 impl ApiTokens {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::New { store, name, role, days } => {
+            Self::New {
+                store,
+                name,
+                role,
+                days,
+            } => {
                 let store = Store::open(&store.store).await?;
                 let lasts = days.map(|days| Duration::from_hours(24 * u64::from(days)));
                 let token = auth::new_api_token(&store, &name, role.into(), lasts).await?;
@@ -112,7 +125,11 @@ impl ApiTokens {
             Self::List { store } => {
                 for token in existing(&store.store).await?.api_tokens().await? {
                     let until = date(token.expires.as_millis());
-                    say(&format!("{:<24} {:<14} until {until}", token.name, role_name(token.role)));
+                    say(&format!(
+                        "{:<24} {:<14} until {until}",
+                        token.name,
+                        role_name(token.role)
+                    ));
                 }
             }
             Self::Revoke { store, name } => {
@@ -166,7 +183,12 @@ pub(super) enum Operators {
 impl Operators {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::Add { store, name, role, password_stdin } => {
+            Self::Add {
+                store,
+                name,
+                role,
+                password_stdin,
+            } => {
                 let store = Store::open(&store.store).await?;
                 let password = password_stdin.then(password_line).transpose()?;
                 auth::add_operator(&store, &name, role.into(), password).await?;
@@ -225,15 +247,22 @@ async fn existing(path: &Path) -> anyhow::Result<Store> {
 
 fn password_line() -> anyhow::Result<secrecy::SecretString> {
     let mut line = String::new();
-    std::io::stdin().read_line(&mut line).context("standard input cannot be read")?;
-    Ok(secrecy::SecretString::from(line.trim_end_matches(['\r', '\n'])))
+    std::io::stdin()
+        .read_line(&mut line)
+        .context("standard input cannot be read")?;
+    Ok(secrecy::SecretString::from(
+        line.trim_end_matches(['\r', '\n']),
+    ))
 }
 
 fn date(millis: u64) -> String {
     i64::try_from(millis)
         .ok()
         .and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())
-        .map_or_else(|| "for ever".into(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
+        .map_or_else(
+            || "for ever".into(),
+            |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        )
 }
 
 #[expect(clippy::print_stdout, reason = "what the command was asked for")]

@@ -63,7 +63,19 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    pub(super) fn value(key: impl Into<String>, problem: impl ToString) -> Self {
-        Self::Value { key: key.into(), problem: problem.to_string() }
+    pub(super) fn value(key: impl Into<String>, problem: impl Into<Problem>) -> Self {
+        Self::Value {
+            key: key.into(),
+            problem: problem.into().0,
+        }
+    }
+}
+
+/// What is wrong with a value: words of ours, or the error of its type.
+pub(super) struct Problem(String);
+
+impl<T: std::fmt::Display> From<T> for Problem {
+    fn from(problem: T) -> Self {
+        Self(problem.to_string())
     }
 }

@@ -30,7 +30,9 @@ pub struct Receiver {
 
 impl std::fmt::Debug for Receiver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Receiver").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Receiver")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -60,7 +62,10 @@ impl ReceiverEntry {
         let key = |field: &str| format!("[[receiver]] number {number} ({:?}) {field}", self.name);
         let name_ok = !self.name.is_empty()
             && self.name.len() <= NAME_LEN_MAX
-            && self.name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+            && self
+                .name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         if !name_ok {
             let problem = "expected 1 to 64 letters, digits and . _ -";
             return Err(ConfigError::value(key("name"), problem));
@@ -80,8 +85,9 @@ impl ReceiverEntry {
             return Err(ConfigError::value(key("secret"), problem));
         }
         // The address itself stays out of the message: it may hold a key.
-        let url = reqwest::Url::parse(&self.url)
-            .map_err(|e| ConfigError::value(key("url"), format!("{e}; expected https://host/path")))?;
+        let url = reqwest::Url::parse(&self.url).map_err(|e| {
+            ConfigError::value(key("url"), format!("{e}; expected https://host/path"))
+        })?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             let problem = "expected an address that begins with https:// or http://";
             return Err(ConfigError::value(key("url"), problem));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hedgerow_protocol::policy::{Policy, PolicyDraft};
 use tracing_subscriber::EnvFilter;
 
-use super::file::{self, TlsTable};
+use super::file::{self, File, TlsTable};
 use super::{
     AgentLimits, ConfigError, GRPC_DEFAULT, HTTP_DEFAULT, Listen, Receiver, STORE_DEFAULT,
     ServeArgs, Settings, Telemetry, TlsFiles, tokens,
@@ -17,24 +17,18 @@ use crate::store::AgentToken;
 impl Settings {
     /// Reads the file that the flags name, if any, and puts everything together.
     pub fn resolve(args: ServeArgs) -> Result<Self, ConfigError> {
-        let file = args.config.as_deref().map(file::read).transpose()?.unwrap_or_default();
-        let folder = args.config.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let plaintext = args
-            .allow_plaintext_beyond_loopback
-            .or(file.allow_plaintext_beyond_loopback)
-            .unwrap_or(false);
-        let http = listen(
-            "http",
-            args.http.or(file.http).unwrap_or_else(|| loopback(HTTP_DEFAULT)),
-            tls("http", (args.http_tls_certificate, args.http_tls_key), file.http_tls, folder)?,
-            plaintext,
-        )?;
-        let grpc = listen(
-            "grpc",
-            args.grpc.or(file.grpc).unwrap_or_else(|| loopback(GRPC_DEFAULT)),
-            tls("grpc", (args.grpc_tls_certificate, args.grpc_tls_key), file.grpc_tls, folder)?,
-            plaintext,
-        )?;
+        let mut file = args
+            .config
+            .as_deref()
+            .map(file::read)
+            .transpose()?
+            .unwrap_or_default();
+        let folder = args
+            .config
+            .as_deref()
+            .and_then(Path::parent)
+            .unwrap_or(Path::new(""));
+        let (http, grpc) = listeners(&args, &mut file, folder)?;
         let mut agent_tokens = check_tokens(file.agent_token, folder)?;
         if let Some(path) = &args.agent_token_file {
             agent_tokens.extend(tokens::from_file(path)?);
@@ -45,7 +39,10 @@ impl Settings {
             http,
             grpc,
             public_url: check_url(args.public_url.or(file.public_url))?,
-            store: args.store.or(file.store.map(in_file)).unwrap_or_else(|| STORE_DEFAULT.into()),
+            store: args
+                .store
+                .or(file.store.map(in_file))
+                .unwrap_or_else(|| STORE_DEFAULT.into()),
             agent_tokens,
             policies: check_policies(file.policy)?,
             receivers: check_receivers(file.receiver, folder)?,
@@ -66,6 +63,37 @@ impl Settings {
     }
 }
 
+/// Both listeners, each with TLS or on loopback, or plaintext by express wish.
+fn listeners(
+    args: &ServeArgs,
+    file: &mut File,
+    folder: &Path,
+) -> Result<(Listen, Listen), ConfigError> {
+    let plaintext = args
+        .allow_plaintext_beyond_loopback
+        .or(file.allow_plaintext_beyond_loopback)
+        .unwrap_or(false);
+    let flags = (&args.http_tls_certificate, &args.http_tls_key);
+    let http = listen(
+        "http",
+        args.http
+            .or(file.http)
+            .unwrap_or_else(|| loopback(HTTP_DEFAULT)),
+        tls("http", flags, file.http_tls.take(), folder)?,
+        plaintext,
+    )?;
+    let flags = (&args.grpc_tls_certificate, &args.grpc_tls_key);
+    let grpc = listen(
+        "grpc",
+        args.grpc
+            .or(file.grpc)
+            .unwrap_or_else(|| loopback(GRPC_DEFAULT)),
+        tls("grpc", flags, file.grpc_tls.take(), folder)?,
+        plaintext,
+    )?;
+    Ok((http, grpc))
+}
+
 fn loopback(text: &str) -> SocketAddr {
     text.parse().expect("the default addresses are addresses")
 }
@@ -73,12 +101,15 @@ fn loopback(text: &str) -> SocketAddr {
 /// Flags replace the file's table as a whole: a certificate with another's key helps nobody.
 fn tls(
     listener: &str,
-    flags: (Option<PathBuf>, Option<PathBuf>),
+    flags: (&Option<PathBuf>, &Option<PathBuf>),
     table: Option<TlsTable>,
     folder: &Path,
 ) -> Result<Option<TlsFiles>, ConfigError> {
     match flags {
-        (Some(certificate), Some(key)) => Ok(Some(TlsFiles { certificate, key })),
+        (Some(certificate), Some(key)) => Ok(Some(TlsFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+        })),
         (None, None) => Ok(table.map(|table| TlsFiles {
             certificate: file::beside(folder, &table.certificate),
             key: file::beside(folder, &table.key),
@@ -119,7 +150,10 @@ fn check_url(url: Option<String>) -> Result<Option<reqwest::Url>, ConfigError> {
         if matches!(parsed.scheme(), "http" | "https") && parsed.has_host() {
             Ok(parsed)
         } else {
-            Err(ConfigError::value("public_url", format!("{url:?}: {expected}")))
+            Err(ConfigError::value(
+                "public_url",
+                format!("{url:?}: {expected}"),
+            ))
         }
     })
     .transpose()
@@ -128,7 +162,10 @@ fn check_url(url: Option<String>) -> Result<Option<reqwest::Url>, ConfigError> {
 fn check_filter(filter: Option<String>) -> Result<String, ConfigError> {
     let filter = filter.unwrap_or_else(|| "info".into());
     EnvFilter::try_new(&filter).map_err(|e| {
-        ConfigError::value("log.filter", format!("{e}; expected such as info or hedgerow=debug"))
+        ConfigError::value(
+            "log.filter",
+            format!("{e}; expected such as info or hedgerow=debug"),
+        )
     })?;
     Ok(filter)
 }
@@ -136,11 +173,18 @@ fn check_filter(filter: Option<String>) -> Result<String, ConfigError> {
 fn check_agents(table: &file::AgentsTable) -> Result<AgentLimits, ConfigError> {
     let defaults = AgentLimits::default();
     let positive = |key: &str, value: Option<u32>, default: u32| match value {
-        Some(0) => Err(ConfigError::value(key, "0 would admit nobody: expected 1 or more")),
+        Some(0) => Err(ConfigError::value(
+            key,
+            "0 would admit nobody: expected 1 or more",
+        )),
         value => Ok(value.unwrap_or(default)),
     };
     Ok(AgentLimits {
-        streams_max: positive("agents.streams_max", table.streams_max, defaults.streams_max)?,
+        streams_max: positive(
+            "agents.streams_max",
+            table.streams_max,
+            defaults.streams_max,
+        )?,
         admitted_per_s: positive(
             "agents.admitted_per_s",
             table.admitted_per_s,
@@ -154,7 +198,11 @@ fn check_tokens(
     entries: Vec<tokens::AgentTokenEntry>,
     folder: &Path,
 ) -> Result<Vec<AgentToken>, ConfigError> {
-    entries.into_iter().enumerate().map(|(i, entry)| entry.check(i + 1, folder)).collect()
+    entries
+        .into_iter()
+        .enumerate()
+        .map(|(i, entry)| entry.check(i + 1, folder))
+        .collect()
 }
 
 fn check_policies(drafts: Vec<PolicyDraft>) -> Result<Vec<Policy>, ConfigError> {
@@ -164,13 +212,19 @@ fn check_policies(drafts: Vec<PolicyDraft>) -> Result<Vec<Policy>, ConfigError> 
         .enumerate()
         .map(|(i, draft)| {
             let (entry, dependency) = (i + 1, draft.dependency.clone());
-            let policy = Policy::try_from(draft)
-                .map_err(|errors| ConfigError::Policy { entry, dependency, errors })?;
+            let policy = Policy::try_from(draft).map_err(|errors| ConfigError::Policy {
+                entry,
+                dependency,
+                errors,
+            })?;
             if seen.insert(policy.dependency().clone()) {
                 Ok(policy)
             } else {
                 Err(ConfigError::value(
-                    format!("[[policy]] number {entry} ({:?})", policy.dependency().as_str()),
+                    format!(
+                        "[[policy]] number {entry} ({:?})",
+                        policy.dependency().as_str()
+                    ),
                     "is there twice: expected one for each dependency",
                 ))
             }
@@ -193,7 +247,10 @@ fn check_receivers(
             } else {
                 Err(ConfigError::value(
                     format!("[[receiver]] number {} name", i + 1),
-                    format!("{:?} is there twice: expected each name once", receiver.name),
+                    format!(
+                        "{:?} is there twice: expected each name once",
+                        receiver.name
+                    ),
                 ))
             }
         })

@@ -25,10 +25,14 @@ pub(super) struct AgentTokenEntry {
 
 impl AgentTokenEntry {
     pub(super) fn check(self, number: usize, folder: &Path) -> Result<AgentToken, ConfigError> {
-        let key =
-            |field: &str| format!("[[agent_token]] number {number} ({:?}) {field}", self.service);
-        let service = ServiceName::new(&self.service)
-            .map_err(|e| ConfigError::value(key("service"), e))?;
+        let key = |field: &str| {
+            format!(
+                "[[agent_token]] number {number} ({:?}) {field}",
+                self.service
+            )
+        };
+        let service =
+            ServiceName::new(&self.service).map_err(|e| ConfigError::value(key("service"), e))?;
         let sha256 = match (self.token, self.token_file, self.token_sha256) {
             (Some(InFile(token)), None, None) => hashed(&key("token"), &token)?,
             (None, Some(path), None) => {
@@ -50,19 +54,25 @@ impl AgentTokenEntry {
 /// Reads lines of `service token`; blank ones and those that begin with # are skipped.
 pub(super) fn from_file(path: &Path) -> Result<Vec<AgentToken>, ConfigError> {
     let what = "the agents' token file";
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::Read { what, path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        what,
+        path: path.to_owned(),
+        source,
+    })?;
     text.lines()
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
         .map(|(i, line)| {
             let key = format!("{} line {}", path.display(), i + 1);
-            let (service, token) = line.trim().split_once(char::is_whitespace).ok_or_else(|| {
-                ConfigError::value(&key, "expected the service's name, a space, the token")
-            })?;
-            let service =
-                ServiceName::new(service).map_err(|e| ConfigError::value(&key, e))?;
-            Ok(AgentToken { sha256: hashed(&key, &token.trim().into())?, service })
+            let (service, token) =
+                line.trim().split_once(char::is_whitespace).ok_or_else(|| {
+                    ConfigError::value(&key, "expected the service's name, a space, the token")
+                })?;
+            let service = ServiceName::new(service).map_err(|e| ConfigError::value(&key, e))?;
+            Ok(AgentToken {
+                sha256: hashed(&key, &token.trim().into())?,
+                service,
+            })
         })
         .collect()
 }
@@ -76,7 +86,8 @@ fn hashed(key: &str, token: &SecretString) -> Result<[u8; 32], ConfigError> {
         return Err(ConfigError::value(key, problem));
     }
     if !token.bytes().all(|b| b.is_ascii_graphic()) {
-        let problem = "has a character that a header cannot carry: expected printable ASCII without spaces";
+        let problem =
+            "has a character that a header cannot carry: expected printable ASCII without spaces";
         return Err(ConfigError::value(key, problem));
     }
     Ok(sha256(token.as_bytes()))

@@ -53,7 +53,9 @@ fn replica(text: &str) -> Result<(String, SocketAddr), String> {
     let (name, address) = text
         .split_once('=')
         .ok_or_else(|| format!("{text:?} is not a replica: expected NAME=ADDRESS:PORT"))?;
-    let address = address.parse().map_err(|e| format!("{address:?} is not an address: {e}"))?;
+    let address = address
+        .parse()
+        .map_err(|e| format!("{address:?} is not an address: {e}"))?;
     Ok((name.to_owned(), address))
 }
 
@@ -129,8 +131,11 @@ pub async fn run(args: ClientArgs) -> anyhow::Result<()> {
         .connect()
         .await
         .context("the demo's agent could not be built")?;
-    let replicas =
-        Replicas::new(args.replicas.iter().map(|(name, _)| (name.as_str(), None::<&str>)))?;
+    let replicas = Replicas::new(
+        args.replicas
+            .iter()
+            .map(|(name, _)| (name.as_str(), None::<&str>)),
+    )?;
     let route = agent
         .route(DEPENDENCY, OPERATION)
         .replicas(replicas)
@@ -170,20 +175,18 @@ async fn until_stdin_ends() {
     let _ = ended.await;
 }
 
-async fn offer_load(
-    route: Route,
-    catalog: Catalog,
-    counters: Arc<Counters>,
-    rate: f64,
-    seed: u64,
-) {
+async fn offer_load(route: Route, catalog: Catalog, counters: Arc<Counters>, rate: f64, seed: u64) {
     let mut random = SmallRng::seed_from_u64(seed.wrapping_add(7_919));
     let mut next = Instant::now();
     loop {
         // Poisson arrivals: what a service with many users sees.
         next += Duration::from_secs_f64(-(1.0 - random.random::<f64>()).ln() / rate);
         tokio::time::sleep_until(next).await;
-        tokio::spawn(one_call(route.clone(), catalog.clone(), Arc::clone(&counters)));
+        tokio::spawn(one_call(
+            route.clone(),
+            catalog.clone(),
+            Arc::clone(&counters),
+        ));
     }
 }
 
@@ -211,12 +214,17 @@ async fn one_call(route: Route, catalog: Catalog, counters: Arc<Counters>) {
     if answer.is_err() {
         counters.failed.fetch_add(1, Ordering::Relaxed);
         if primary_answered.load(Ordering::Relaxed) {
-            counters.failed_despite_primary.fetch_add(1, Ordering::Relaxed);
+            counters
+                .failed_despite_primary
+                .fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-#[expect(clippy::print_stdout, reason = "standard output is how the demo hears of its clients")]
+#[expect(
+    clippy::print_stdout,
+    reason = "standard output is how the demo hears of its clients"
+)]
 async fn print_lines(route: &Route, counters: &Counters, client: usize) {
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);

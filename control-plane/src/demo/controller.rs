@@ -59,7 +59,13 @@ impl ControllerProcess {
                     std::fs::read_to_string(&self.log).unwrap_or_default()
                 );
             }
-            if self.client.get(&url).send().await.is_ok_and(|a| a.status().is_success()) {
+            if self
+                .client
+                .get(&url)
+                .send()
+                .await
+                .is_ok_and(|a| a.status().is_success())
+            {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -72,7 +78,10 @@ impl ControllerProcess {
 
     /// Signal 9: nothing is flushed, nobody is told.
     pub(crate) async fn kill(&mut self) -> anyhow::Result<()> {
-        self.child.kill().await.context("the controller could not be killed")
+        self.child
+            .kill()
+            .await
+            .context("the controller could not be killed")
     }
 
     /// Starts it again on the same store.
@@ -90,7 +99,9 @@ impl ControllerProcess {
 
     /// The route's view, as the API gives it.
     pub(crate) async fn route(&self) -> anyhow::Result<RouteState> {
-        let value = self.get(&format!("/api/v1/routes/{DEPENDENCY}/{OPERATION}")).await?;
+        let value = self
+            .get(&format!("/api/v1/routes/{DEPENDENCY}/{OPERATION}"))
+            .await?;
         Ok(RouteState(value))
     }
 
@@ -175,7 +186,10 @@ impl ControllerProcess {
 
 fn spawn(config: &Path, log: &Path) -> anyhow::Result<Child> {
     let program = std::env::current_exe().context("the path of this program is not known")?;
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(log)?;
+    let log = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)?;
     Command::new(program)
         .arg("serve")
         .arg("--config")
@@ -242,12 +256,18 @@ impl RouteState {
     /// Agents that hold what is wanted, and agents it is for.
     pub(crate) fn acked(&self) -> (u64, u64) {
         let acked = &self.0["acked"];
-        (acked["n"].as_u64().unwrap_or(0), acked["m"].as_u64().unwrap_or(0))
+        (
+            acked["n"].as_u64().unwrap_or(0),
+            acked["m"].as_u64().unwrap_or(0),
+        )
     }
 
     /// Automatic changes since `from`: when, and whether hedging is on after it.
     pub(crate) fn changes_since(&self, from: Timestamp) -> Vec<(Timestamp, bool)> {
-        let transitions = self.0["transitions"].as_array().cloned().unwrap_or_default();
+        let transitions = self.0["transitions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         transitions
             .iter()
             .filter_map(|transition| {

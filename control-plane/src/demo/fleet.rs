@@ -52,8 +52,15 @@ impl Fleet {
                 command.args(["--replica", &format!("{name}={address}")]);
             }
             let mut child = command.spawn().context("a client process did not start")?;
-            let output = child.stdout.take().context("a client process has no output")?;
-            tokio::spawn(read_lines(client, BufReader::new(output), Arc::clone(&lines)));
+            let output = child
+                .stdout
+                .take()
+                .context("a client process has no output")?;
+            tokio::spawn(read_lines(
+                client,
+                BufReader::new(output),
+                Arc::clone(&lines),
+            ));
             children.push(child);
         }
         Ok(Self { children, lines })
@@ -62,11 +69,6 @@ impl Fleet {
     /// Now.
     pub(crate) fn mark(&self) -> Mark {
         Mark(self.lines.lock().iter().map(Vec::len).collect())
-    }
-
-    /// The newest line of each client.
-    pub(crate) fn newest(&self) -> Vec<Line> {
-        self.lines.lock().iter().filter_map(|lines| lines.last().cloned()).collect()
     }
 
     /// What happened since `mark`, over all clients.
@@ -99,7 +101,9 @@ impl Fleet {
         for (client, lines) in lines.iter().enumerate() {
             let first = mark.0[client].saturating_sub(1);
             for pair in lines.get(first..).unwrap_or_default().windows(2) {
-                let Some(second) = pair[1].totals.since(&pair[0].totals) else { continue };
+                let Some(second) = pair[1].totals.since(&pair[0].totals) else {
+                    continue;
+                };
                 // Values may change within the second: the larger of its two ends is in force.
                 let budget = pair[0].budget.max(pair[1].budget);
                 let cap = pair[0].cap.max(pair[1].cap);

@@ -79,12 +79,16 @@ impl Course {
 
     /// A quantile of what callers of treated calls waited, milliseconds.
     pub(crate) fn treated_ms(&self, quantile: f64) -> Option<f64> {
-        self.treated.quantile(quantile).map(|d| d.as_secs_f64() * 1e3)
+        self.treated
+            .quantile(quantile)
+            .map(|d| d.as_secs_f64() * 1e3)
     }
 
     /// The same for held-out calls.
     pub(crate) fn holdout_ms(&self, quantile: f64) -> Option<f64> {
-        self.holdout.quantile(quantile).map(|d| d.as_secs_f64() * 1e3)
+        self.holdout
+            .quantile(quantile)
+            .map(|d| d.as_secs_f64() * 1e3)
     }
 }
 

@@ -34,6 +34,9 @@ pub(crate) struct Phase {
 /// Counts behind the verdict.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
+    /// Requests that reached the servers beyond one for each call, as a share of calls: the load
+    /// hedging costs, counted where it is paid.
+    pub(crate) extra_load: Option<f64>,
     pub(crate) failed_calls: u64,
     pub(crate) failed_despite_primary: u64,
     pub(crate) treated: (u64, u64),
@@ -93,7 +96,10 @@ impl Phase {
         };
         must(
             self.seen.failed_despite_primary == 0,
-            format!("{} calls failed although their primary had answered", self.seen.failed_despite_primary),
+            format!(
+                "{} calls failed although their primary had answered",
+                self.seen.failed_despite_primary
+            ),
         );
         match self.phase {
             "healthy" => {
@@ -102,16 +108,34 @@ impl Phase {
                     format!("hedge rate {:?}, expected 0.035 to 0.06", self.hedge_rate),
                 );
                 must(self.halves_the_tail(), self.tail_words());
-                must(self.mode == "on", format!("mode {}, expected on", self.mode));
-                must(self.offs == 0, format!("hedging went off {} times", self.offs));
+                must(
+                    self.mode == "on",
+                    format!("mode {}, expected on", self.mode),
+                );
+                must(
+                    self.offs == 0,
+                    format!("hedging went off {} times", self.offs),
+                );
             }
             "one_replica_slow" => {
                 must(self.halves_the_tail(), self.tail_words());
                 must(self.seconds_over_budget == 0, self.budget_words());
-                must(self.mode == "on" && self.offs == 0, format!("mode {}, {} offs, expected on and none", self.mode, self.offs));
+                must(
+                    self.mode == "on" && self.offs == 0,
+                    format!(
+                        "mode {}, {} offs, expected on and none",
+                        self.mode, self.offs
+                    ),
+                );
                 must(self.replica.is_some(), "no replica is named".into());
-                must(self.seen.page_names_replica, "the page does not name the replica".into());
-                must(self.seen.alert_names_replica, "no alert names the replica".into());
+                must(
+                    self.seen.page_names_replica,
+                    "the page does not name the replica".into(),
+                );
+                must(
+                    self.seen.alert_names_replica,
+                    "no alert names the replica".into(),
+                );
             }
             "all_slow" => {
                 self.off_as_promised("shared_slowdown", 10.0, &mut must);
@@ -123,13 +147,19 @@ impl Phase {
             }
             "failing" => {
                 self.off_as_promised("errors", 5.0, &mut must);
-                must(self.treated_fail_no_more(), format!(
-                    "treated calls failed {:?}, held-out ones {:?}: more than 3 standard errors",
-                    self.seen.treated, self.seen.holdout
-                ));
+                must(
+                    self.treated_fail_no_more(),
+                    format!(
+                        "treated calls failed {:?}, held-out ones {:?}: more than 3 standard errors",
+                        self.seen.treated, self.seen.holdout
+                    ),
+                );
             }
             _ => {
-                must(self.mode == "on", format!("mode {}, expected on", self.mode));
+                must(
+                    self.mode == "on",
+                    format!("mode {}, expected on", self.mode),
+                );
                 must(
                     self.on_after_s.is_some_and(|s| s <= 60.0),
                     format!("on again after {:?} s, expected within 60", self.on_after_s),
@@ -146,11 +176,17 @@ impl Phase {
     fn off_as_promised(&self, reason: &str, within_s: f64, must: &mut impl FnMut(bool, String)) {
         must(
             (self.mode == "off" || self.mode == "probing") && self.reason == reason,
-            format!("{} ({}), expected off or probing ({reason})", self.mode, self.reason),
+            format!(
+                "{} ({}), expected off or probing ({reason})",
+                self.mode, self.reason
+            ),
         );
         must(
             self.off_after_s.is_some_and(|s| s <= within_s),
-            format!("off after {:?} s, expected within {within_s}", self.off_after_s),
+            format!(
+                "off after {:?} s, expected within {within_s}",
+                self.off_after_s
+            ),
         );
         must(
             self.offs == 1 && self.ons == 0,
@@ -173,7 +209,10 @@ impl Phase {
     }
 
     fn budget_words(&self) -> String {
-        format!("{} seconds over the budget, expected none", self.seconds_over_budget)
+        format!(
+            "{} seconds over the budget, expected none",
+            self.seconds_over_budget
+        )
     }
 
     fn treated_fail_no_more(&self) -> bool {
@@ -212,7 +251,12 @@ mod tests {
 
     #[test]
     fn each_broken_promise_is_named() {
-        let broken = Phase { hedge_rate: Some(0.097), p99_ms: Some(200.0), ..healthy() }.failures();
+        let broken = Phase {
+            hedge_rate: Some(0.097),
+            p99_ms: Some(200.0),
+            ..healthy()
+        }
+        .failures();
         assert_eq!(broken.len(), 2, "{broken:?}");
         assert!(broken[0].contains("hedge rate"));
         assert!(broken[1].contains("at most half"));
@@ -220,7 +264,10 @@ mod tests {
 
     #[test]
     fn no_value_never_passes_for_a_good_one() {
-        let silent = Phase { phase: "failing", ..Phase::default() };
+        let silent = Phase {
+            phase: "failing",
+            ..Phase::default()
+        };
         assert!(silent.failures().len() >= 3);
     }
 }

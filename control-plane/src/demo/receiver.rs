@@ -29,7 +29,9 @@ pub(crate) struct Notice {
 
 impl Notices {
     /// Starts the receiver on a free port of loopback.
-    pub(crate) async fn receive(shutdown: &CancellationToken) -> std::io::Result<(Self, SocketAddr)> {
+    pub(crate) async fn receive(
+        shutdown: &CancellationToken,
+    ) -> std::io::Result<(Self, SocketAddr)> {
         let notices = Self::default();
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -42,7 +44,10 @@ impl Notices {
         );
         let ended = shutdown.clone().cancelled_owned();
         tokio::spawn(async move {
-            if let Err(error) = axum::serve(listener, app).with_graceful_shutdown(ended).await {
+            if let Err(error) = axum::serve(listener, app)
+                .with_graceful_shutdown(ended)
+                .await
+            {
                 tracing::error!(%error, "the demo's receiver stopped");
             }
         });
@@ -56,7 +61,11 @@ impl Notices {
 
     /// How many of this kind and rule.
     pub(crate) fn count(&self, kind: &str, rule: &str) -> usize {
-        self.0.lock().iter().filter(|n| n.kind == kind && n.rule == rule).count()
+        self.0
+            .lock()
+            .iter()
+            .filter(|n| n.kind == kind && n.rule == rule)
+            .count()
     }
 }
 

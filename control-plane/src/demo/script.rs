@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::client::{DEPENDENCY, OPERATION};
 use super::controller::{ControllerProcess, RouteState};
 use super::fleet::{Fleet, Mark};
-use super::phase::{AfterOff, Phase};
+use super::phase::{AfterOff, Phase, Seen};
 use super::receiver::Notices;
 use super::tell;
 use super::world::{Fault, World};
@@ -82,13 +82,22 @@ async fn warm_up(stage: &mut Stage) -> anyhow::Result<()> {
     watch(stage, WARM_UP_S).await?;
     let state = stage.controller.route().await?;
     if state.mode() != "observing" {
-        bail!("a new dependency should be observing, it is {}: {}", state.mode(), state.words());
+        bail!(
+            "a new dependency should be observing, it is {}: {}",
+            state.mode(),
+            state.words()
+        );
     }
-    stage.controller.set_policy(&policy(), "the demo switches hedging on").await?;
+    stage
+        .controller
+        .set_policy(&policy(), "the demo switches hedging on")
+        .await?;
     tell::heading("a policy is set: hedge calls slower than the p95, budget 8 %, a tenth held out");
-    until(stage, RECOVERY_LIMIT_S, |state| state.is_on() && state.acked().0 == state.acked().1)
-        .await
-        .context("hedging did not come on after the policy was set")?;
+    until(stage, RECOVERY_LIMIT_S, |state| {
+        state.is_on() && state.acked().0 == state.acked().1
+    })
+    .await
+    .context("hedging did not come on after the policy was set")?;
     watch(stage, 3).await.map(|_| ())
 }
 
@@ -101,14 +110,19 @@ async fn healthy(stage: &mut Stage) -> anyhow::Result<Phase> {
 
 async fn one_replica_slow(stage: &mut Stage) -> anyhow::Result<Phase> {
     let slow = stage.world.slow_replica().to_owned();
-    tell::heading(&format!("one replica of five slow: {slow} stalls on a fifth of its calls"));
+    tell::heading(&format!(
+        "one replica of five slow: {slow} stalls on a fifth of its calls"
+    ));
     stage.world.set(Fault::OneSlow);
     let from = Beginning::now(stage);
     let state = watch(stage, ONE_SLOW_S).await?;
     let mut phase = from.phase(stage, "one_replica_slow", &state);
     let page = stage
         .controller
-        .page(&format!("/dependencies/{DEPENDENCY}/{OPERATION}"), &stage.session)
+        .page(
+            &format!("/dependencies/{DEPENDENCY}/{OPERATION}"),
+            &stage.session,
+        )
         .await?;
     phase.seen.page_names_replica =
         phase.replica.as_deref() == Some(slow.as_str()) && page.contains(&slow);
@@ -181,7 +195,10 @@ async fn controller_away(stage: &mut Stage) -> anyhow::Result<()> {
         tell::progress(
             second,
             Some(AWAY.as_secs()),
-            &format!("{} calls, {} failed", course.caller.calls, course.caller.failed),
+            &format!(
+                "{} calls, {} failed",
+                course.caller.calls, course.caller.failed
+            ),
         );
     }
     tell::progress_done();
@@ -192,17 +209,25 @@ async fn controller_away(stage: &mut Stage) -> anyhow::Result<()> {
     while converged.is_none() && back.elapsed() < CONVERGED {
         tokio::time::sleep(Duration::from_millis(250)).await;
         let state = stage.controller.route().await;
-        let all = |s: &RouteState| s.acked() == (super::fleet::CLIENTS as u64, super::fleet::CLIENTS as u64);
+        let all = |s: &RouteState| {
+            s.acked() == (super::fleet::CLIENTS as u64, super::fleet::CLIENTS as u64)
+        };
         if state.is_ok_and(|s| all(&s)) {
             converged = Some(back.elapsed());
         }
     }
     let course = stage.fleet.since(&from);
     if course.caller.failed > 0 {
-        bail!("{} calls failed while the controller was away", course.caller.failed);
+        bail!(
+            "{} calls failed while the controller was away",
+            course.caller.failed
+        );
     }
     let Some(converged) = converged else {
-        bail!("agents did not hold the newest revision within {} s", CONVERGED.as_secs());
+        bail!(
+            "agents did not hold the newest revision within {} s",
+            CONVERGED.as_secs()
+        );
     };
     let after = stage.controller.policy().await?;
     if after["policy"] != before["policy"] || after["revision"] != before["revision"] {
@@ -220,12 +245,17 @@ async fn controller_away(stage: &mut Stage) -> anyhow::Result<()> {
 /// Where a phase begins.
 struct Beginning {
     mark: Mark,
+    served: u64,
     at: Timestamp,
 }
 
 impl Beginning {
     fn now(stage: &Stage) -> Self {
-        Self { mark: stage.fleet.mark(), at: Timestamp::now() }
+        Self {
+            mark: stage.fleet.mark(),
+            served: stage.world.served(),
+            at: Timestamp::now(),
+        }
     }
 
     fn phase(&self, stage: &Stage, name: &'static str, state: &RouteState) -> Phase {
@@ -235,6 +265,13 @@ impl Beginning {
                 .iter()
                 .find(|(_, is_on)| *is_on == on)
                 .map(|(at, _)| (at.as_millisecond() - self.at.as_millisecond()) as f64 / 1e3)
+        };
+        let course = stage.fleet.since(&self.mark);
+        let served = (stage.world.served() - self.served) as f64;
+        let started = course.totals.started as f64;
+        let seen = Seen {
+            extra_load: (started > 0.0).then(|| (served / started - 1.0).max(0.0)),
+            ..Seen::default()
         };
         let count = |on: bool| changes.iter().filter(|(_, is_on)| *is_on == on).count() as u64;
         Phase {
@@ -250,9 +287,10 @@ impl Beginning {
             on_after_s: after(true),
             offs: count(false),
             ons: count(true),
+            seen,
             ..Phase::default()
         }
-        .with_course(&stage.fleet.since(&self.mark))
+        .with_course(&course)
     }
 }
 

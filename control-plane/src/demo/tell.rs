@@ -19,7 +19,10 @@ pub(crate) fn heading(words: &str) {
 
 /// The present state, overwritten each second on a terminal and kept to every fifth elsewhere.
 pub(crate) fn progress(second: u64, of: Option<u64>, words: &str) {
-    let time = of.map_or_else(|| format!("{second:>3} s"), |of| format!("{second:>3}/{of} s"));
+    let time = of.map_or_else(
+        || format!("{second:>3} s"),
+        |of| format!("{second:>3}/{of} s"),
+    );
     let mut output = std::io::stderr();
     if output.is_terminal() {
         let _ = write!(output, "\r\x1b[2K   {time}  {words}");
@@ -39,7 +42,8 @@ pub(crate) fn progress_done() {
 /// What the fleet did in a phase, in words.
 pub(crate) fn summary(phase: &Phase) {
     let ms = |value: Option<f64>| value.map_or("–".into(), |v| format!("{v:.0} ms"));
-    let percent = |value: Option<f64>| value.map_or("–".into(), |v| format!("{:.1} %", v * 100.0));
+    let percent =
+        |value: Option<f64>| value.map_or("–".into(), |v| format!("{:.1} %", v * 100.0));
     eprintln!(
         "   {} calls: {} hedged, of which {} won; p99 {} with hedging, {} without (held out)",
         phase.calls,
@@ -47,6 +51,10 @@ pub(crate) fn summary(phase: &Phase) {
         percent(phase.win_rate),
         ms(phase.p99_ms),
         ms(phase.p99_holdout_ms),
+    );
+    eprintln!(
+        "   the servers saw {} more requests than there were calls",
+        percent(phase.seen.extra_load)
     );
     if let Some(replica) = &phase.replica {
         eprintln!("   named: {replica}");

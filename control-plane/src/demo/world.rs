@@ -92,12 +92,19 @@ impl World {
             let app = Router::new().route("/item", get(serve)).with_state(replica);
             let ended = shutdown.clone().cancelled_owned();
             tokio::spawn(async move {
-                if let Err(error) = axum::serve(listener, app).with_graceful_shutdown(ended).await {
+                if let Err(error) = axum::serve(listener, app)
+                    .with_graceful_shutdown(ended)
+                    .await
+                {
                     tracing::error!(%error, "a replica of the demo stopped");
                 }
             });
         }
-        Ok(Self { fault, served, replicas })
+        Ok(Self {
+            fault,
+            served,
+            replicas,
+        })
     }
 
     /// Changes what is wrong, from the next request on.
@@ -142,7 +149,10 @@ impl Replica {
         if fault == Fault::AllSlow {
             latency = latency.mul_f64(ALL_SLOW_FACTOR);
         }
-        (latency, fault == Fault::Failing && random.random_bool(FAILING_SHARE))
+        (
+            latency,
+            fault == Fault::Failing && random.random_bool(FAILING_SHARE),
+        )
     }
 }
 

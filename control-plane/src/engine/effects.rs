@@ -19,7 +19,11 @@ impl Task {
                         outbox.push(set);
                     }
                 }
-                Effect::Acknowledge { connection, sequence, refused } => {
+                Effect::Acknowledge {
+                    connection,
+                    sequence,
+                    refused,
+                } => {
                     if let Some(outbox) = self.outboxes.get(&connection) {
                         outbox.acknowledge(sequence, refused);
                     }
@@ -37,7 +41,11 @@ impl Task {
     }
 
     fn persist(&mut self, write: WriteId, records: Vec<Record>) {
-        let job = writer::Job { write, records, span: tracing::Span::current() };
+        let job = writer::Job {
+            write,
+            records,
+            span: tracing::Span::current(),
+        };
         if self.jobs.try_send(job).is_err() {
             self.metrics.writes.with_label_values(&["no_room"]).inc();
             let problem = format!("{} writes wait for the store already", writer::JOBS);

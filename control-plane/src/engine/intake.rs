@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hedgerow_core::event::{ConnectionId, Event, Joined};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{self, Permit};
 
 use crate::agents::Outbox;
@@ -31,7 +32,10 @@ pub(crate) struct IntakeSender {
 
 impl IntakeSender {
     pub(super) fn new(events: mpsc::Sender<Intake>) -> Self {
-        Self { events, connections: Arc::default() }
+        Self {
+            events,
+            connections: Arc::default(),
+        }
     }
 
     /// A number that no stream of this process has had.
@@ -49,11 +53,12 @@ impl IntakeSender {
         self.events.reserve().await.map_err(|_| EngineEnded)
     }
 
-    /// Sends where there is room now; gives the message back where there is not.
-    pub(crate) fn try_send(&self, message: Intake) -> Result<(), Intake> {
-        self.events.try_send(message).map_err(|e| match e {
-            mpsc::error::TrySendError::Full(message)
-            | mpsc::error::TrySendError::Closed(message) => message,
-        })
+    /// Sends where there is room now; gives the event back where there is not.
+    pub(crate) fn try_send(&self, event: Event) -> Option<Event> {
+        match self.events.try_send(Intake::Event(event)) {
+            Err(TrySendError::Full(Intake::Event(event))) => Some(event),
+            // Closed: nobody is there to hear it.
+            _ => None,
+        }
     }
 }

@@ -49,7 +49,16 @@ impl Task {
         orders: mpsc::Receiver<OrderMessage>,
         events: mpsc::Receiver<Intake>,
     ) -> Result<(Self, watch::Receiver<Arc<FleetSnapshot>>), StoreError> {
-        let Parts { settings, store, receivers, wake, metrics, clock, leaving, stop } = parts;
+        let Parts {
+            settings,
+            store,
+            receivers,
+            wake,
+            metrics,
+            clock,
+            leaving,
+            stop,
+        } = parts;
         let restored = store.restore().await?;
         let mut core = Controller::new(settings, restored, clock.now());
         // What the core wants before anybody is attached is written here, so that a store that
@@ -63,8 +72,13 @@ impl Task {
         let (snapshots, published) = watch::channel(Arc::new(core.snapshot(clock.now())));
         let (jobs, jobs_out) = mpsc::channel(writer::JOBS);
         let (answers_in, answers) = mpsc::channel(writer::JOBS);
-        let writing =
-            writer::Writer { store, receivers, wake, metrics: metrics.clone(), answers: answers_in };
+        let writing = writer::Writer {
+            store,
+            receivers,
+            wake,
+            metrics: metrics.clone(),
+            answers: answers_in,
+        };
         let task = Self {
             core,
             clock,
@@ -139,12 +153,23 @@ impl Task {
     }
 
     fn order(&mut self, message: OrderMessage) {
-        let OrderMessage { actor, reason, order, answer, span } = message;
+        let OrderMessage {
+            actor,
+            reason,
+            order,
+            answer,
+            span,
+        } = message;
         self.next_request += 1;
         let request = RequestId(self.next_request);
         self.requests.insert(request, answer);
         let _entered = tracing::info_span!(parent: &span, "decide").entered();
-        self.handle(Event::Ordered { request, actor, reason, order });
+        self.handle(Event::Ordered {
+            request,
+            actor,
+            reason,
+            order,
+        });
     }
 
     fn tick(&mut self) {
@@ -153,13 +178,17 @@ impl Task {
         self.core.handle_timeout(self.clock.now());
         self.carry_out();
         self.tick_took = began.elapsed();
-        self.metrics.tick_seconds.observe(self.tick_took.as_secs_f64());
+        self.metrics
+            .tick_seconds
+            .observe(self.tick_took.as_secs_f64());
         self.publish_due = true;
     }
 
     fn publish(&mut self) {
         self.publish_due = false;
-        let Some(snapshots) = &self.snapshots else { return };
+        let Some(snapshots) = &self.snapshots else {
+            return;
+        };
         let mut snapshot = self.core.snapshot(self.clock.now());
         snapshot.controller.tick_took = self.tick_took;
         snapshots.send_replace(Arc::new(snapshot));

@@ -49,7 +49,11 @@ impl Writer {
     /// its neighbours with it.
     async fn write(&self, batch: &[Job]) {
         let span = tracing::info_span!(parent: &batch[0].span, "write", jobs = batch.len());
-        let written = self.store.write_batch(&all(batch), &self.receivers).instrument(span).await;
+        let written = self
+            .store
+            .write_batch(&all(batch), &self.receivers)
+            .instrument(span)
+            .await;
         match written {
             Ok(()) => {
                 for job in batch {
@@ -70,7 +74,11 @@ impl Writer {
 
     async fn done(&self, job: &Job) {
         self.metrics.writes.with_label_values(&["stored"]).inc();
-        if job.records.iter().any(|record| matches!(record, Record::Alert(_))) {
+        if job
+            .records
+            .iter()
+            .any(|record| matches!(record, Record::Alert(_)))
+        {
             self.wake.notify_one();
         }
         self.answer(Event::Persisted(job.write)).await;
@@ -79,7 +87,11 @@ impl Writer {
     async fn failed(&self, job: &Job, problem: String) {
         self.metrics.writes.with_label_values(&["failed"]).inc();
         tracing::error!(store.problem = %problem, records = job.records.len(), "a write failed");
-        self.answer(Event::PersistFailed { write: job.write, problem }).await;
+        self.answer(Event::PersistFailed {
+            write: job.write,
+            problem,
+        })
+        .await;
     }
 
     /// Only fails when the engine has ended, and then nobody waits.

@@ -34,7 +34,12 @@ const STREAMS: u32 = 64;
 
 /// Serves until stopped and every request has been answered. Streams without an end have to watch
 /// `stop` themselves, or the caller gives up on them.
-pub async fn serve_http(bound: Bound, tls: Option<PemPair>, router: Router, stop: CancellationToken) {
+pub async fn serve_http(
+    bound: Bound,
+    tls: Option<PemPair>,
+    router: Router,
+    stop: CancellationToken,
+) {
     let acceptor = tls.map(|pem| TlsAcceptor::from(pem.server_config(&["h2", "http/1.1"])));
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let connections = TaskTracker::new();

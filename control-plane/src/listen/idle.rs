@@ -25,7 +25,12 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(super) fn new(stream: TcpStream, idle: Duration, place: OwnedSemaphorePermit) -> Self {
-        Self { stream, idle, silent_at: Box::pin(tokio::time::sleep(idle)), _place: place }
+        Self {
+            stream,
+            idle,
+            silent_at: Box::pin(tokio::time::sleep(idle)),
+            _place: place,
+        }
     }
 }
 

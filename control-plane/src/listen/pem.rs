@@ -67,7 +67,10 @@ impl PemPair {
     /// connection.
     pub fn read(files: &TlsFiles) -> Result<Self, PemError> {
         let read = |path: &PathBuf| {
-            std::fs::read(path).map_err(|source| PemError::Read { path: path.clone(), source })
+            std::fs::read(path).map_err(|source| PemError::Read {
+                path: path.clone(),
+                source,
+            })
         };
         let certificate = read(&files.certificate)?;
         let key = Zeroizing::new(read(&files.key)?);
@@ -88,13 +91,21 @@ impl PemPair {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, parsed))
+            .and_then(|builder| {
+                builder
+                    .with_no_client_auth()
+                    .with_single_cert(chain, parsed)
+            })
             .map_err(|source| PemError::Pair {
                 certificate: files.certificate.clone(),
                 key: files.key.clone(),
                 source,
             })?;
-        Ok(Self { certificate, key, config: Arc::new(config) })
+        Ok(Self {
+            certificate,
+            key,
+            config: Arc::new(config),
+        })
     }
 
     /// For a listener that speaks `protocols`, best first.

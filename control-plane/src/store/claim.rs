@@ -25,10 +25,15 @@ impl Claim {
             .truncate(false)
             .write(true)
             .open(&path)
-            .map_err(|source| StoreError::Lock { path: path.clone(), source })?;
+            .map_err(|source| StoreError::Lock {
+                path: path.clone(),
+                source,
+            })?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(StoreError::InUse { path: store.to_owned() }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::InUse {
+                path: store.to_owned(),
+            }),
             Err(TryLockError::Error(source)) => Err(StoreError::Lock { path, source }),
         }
     }

@@ -25,6 +25,7 @@ const NOT_A_DATABASE: [&str; 2] = ["26", "11"];
 impl Store {
     /// Opens the file, makes it where there is none, and migrates it.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
+        make_private(path);
         let options = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -35,14 +36,19 @@ impl Store {
             .foreign_keys(true)
             .busy_timeout(BUSY_TIMEOUT)
             .pragma("journal_size_limit", JOURNAL_BYTES);
-        let pools = SqlitePoolOptions::new().acquire_timeout(ACQUIRE_TIMEOUT).idle_timeout(None);
+        let pools = SqlitePoolOptions::new()
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .idle_timeout(None);
         let writer = pools
             .clone()
             .max_connections(1)
             .connect_with(options.clone())
             .await
             .map_err(|source| opening(path, source))?;
-        MIGRATIONS.run(&writer).await.map_err(|source| migrating(path, source))?;
+        MIGRATIONS
+            .run(&writer)
+            .await
+            .map_err(|source| migrating(path, source))?;
         let pool = pools
             .max_connections(READERS)
             .connect_with(options)
@@ -50,6 +56,17 @@ impl Store {
             .map_err(|source| opening(path, source))?;
         Ok(Self { pool, writer })
     }
+}
+
+/// Whoever reads the file reads policies, names and the hashes of credentials: a new one is its
+/// owner's alone. SQLite gives its log the same rights. Where this fails, opening says why.
+fn make_private(path: &Path) {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let _ = std::fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
 }
 
 fn opening(path: &Path, source: sqlx::Error) -> StoreError {
@@ -63,11 +80,15 @@ fn opening(path: &Path, source: sqlx::Error) -> StoreError {
 
 fn migrating(path: &Path, source: MigrateError) -> StoreError {
     match source {
-        MigrateError::VersionMissing(version) => {
-            StoreError::Newer { path: path.to_owned(), version }
-        }
+        MigrateError::VersionMissing(version) => StoreError::Newer {
+            path: path.to_owned(),
+            version,
+        },
         MigrateError::Execute(source) => opening(path, source),
-        source => StoreError::Migrate { path: path.to_owned(), source },
+        source => StoreError::Migrate {
+            path: path.to_owned(),
+            source,
+        },
     }
 }
 

@@ -15,8 +15,9 @@ const BATCH: i64 = 500;
 impl Store {
     /// Deletes history older than [`HISTORY_KEPT`] in small transactions; says how many rows went.
     pub async fn prune(&self, now: Moment) -> Result<u64, StoreError> {
-        let kept_from =
-            now.as_millis().saturating_sub(u64::try_from(HISTORY_KEPT.as_millis()).unwrap_or(0));
+        let kept_from = now
+            .as_millis()
+            .saturating_sub(u64::try_from(HISTORY_KEPT.as_millis()).unwrap_or(0));
         let kept_from = i64::try_from(kept_from).unwrap_or(i64::MAX);
         let mut gone = 0;
         loop {
@@ -43,7 +44,11 @@ impl Store {
     /// Takes the right to write and gives it back: an error where the file is read-only, locked for
     /// long, or gone.
     pub async fn check_writable(&self) -> Result<(), StoreError> {
-        self.pool.begin_with("BEGIN IMMEDIATE").await?.rollback().await?;
+        self.pool
+            .begin_with("BEGIN IMMEDIATE")
+            .await?
+            .rollback()
+            .await?;
         Ok(())
     }
 }

@@ -26,8 +26,12 @@ impl Store {
     }
 
     async fn epoch(&self) -> Result<Epoch, StoreError> {
-        let row = sqlx::query("SELECT epoch FROM meta").fetch_optional(&self.pool).await?;
-        row.map_or(Ok(Epoch(0)), |row| Ok(Epoch(counter("meta", &row, "epoch")?)))
+        let row = sqlx::query("SELECT epoch FROM meta")
+            .fetch_optional(&self.pool)
+            .await?;
+        row.map_or(Ok(Epoch(0)), |row| {
+            Ok(Epoch(counter("meta", &row, "epoch")?))
+        })
     }
 
     async fn newest_policies(&self) -> Result<Vec<(Revision, Policy, Moment)>, StoreError> {
@@ -76,7 +80,11 @@ fn policy(row: &SqliteRow) -> Result<(Revision, Policy, Moment), StoreError> {
     let dependency: String = row.try_get("dependency")?;
     let draft: PolicyDraft = parsed(TABLE, &dependency, row.try_get("json")?)?;
     let policy = Policy::try_from(draft).map_err(|e| unreadable(TABLE, &dependency, &e))?;
-    Ok((Revision(counter(TABLE, row, "revision")?), policy, moment(TABLE, row, "at")?))
+    Ok((
+        Revision(counter(TABLE, row, "revision")?),
+        policy,
+        moment(TABLE, row, "at")?,
+    ))
 }
 
 fn kill(row: &SqliteRow) -> Result<KillState, StoreError> {
@@ -93,7 +101,10 @@ fn kill(row: &SqliteRow) -> Result<KillState, StoreError> {
     Ok(KillState {
         scope,
         engaged: row.try_get("engaged")?,
-        actor: Actor { name: row.try_get("actor")?, via: via(TABLE, row)? },
+        actor: Actor {
+            name: row.try_get("actor")?,
+            via: via(TABLE, row)?,
+        },
         reason: row.try_get("reason")?,
         at: moment(TABLE, row, "at")?,
     })
@@ -163,9 +174,9 @@ pub(crate) fn counter(
 pub(crate) fn parsed<T: DeserializeOwned>(
     table: &'static str,
     row: &str,
-    text: String,
+    text: &str,
 ) -> Result<T, StoreError> {
-    serde_json::from_str(&text).map_err(|e| unreadable(table, row, &e))
+    serde_json::from_str(text).map_err(|e| unreadable(table, row, &e))
 }
 
 /// A column that holds one of an enum's names.
@@ -178,5 +189,9 @@ fn named<T: DeserializeOwned>(
 }
 
 fn unreadable(table: &'static str, row: &str, problem: &impl ToString) -> StoreError {
-    StoreError::Unreadable { table, row: row.into(), problem: problem.to_string() }
+    StoreError::Unreadable {
+        table,
+        row: row.into(),
+        problem: problem.to_string(),
+    }
 }

@@ -23,7 +23,7 @@ pub(crate) struct SessionLimits {
 }
 
 /// How exactly a session's last use is kept: more exactly would be a write for each page.
-const SEEN_EVERY: Duration = Duration::from_secs(60);
+const SEEN_EVERY: Duration = Duration::from_mins(1);
 
 impl Store {
     /// Keeps a session, and forgets those that are over and those beyond the operator's number.

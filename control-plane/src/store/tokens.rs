@@ -20,10 +20,11 @@ pub struct AgentToken {
 
 /// Lower-case hexadecimal.
 pub fn sha256_hex(hash: &[u8; 32]) -> String {
-    hash.iter().fold(String::with_capacity(64), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
-        text
-    })
+    hash.iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("writing to a String cannot fail");
+            text
+        })
 }
 
 /// SHA-256 of a token.
@@ -52,12 +53,14 @@ impl Store {
         token: &AgentToken,
         created: Moment,
     ) -> Result<(), StoreError> {
-        sqlx::query("INSERT INTO agent_tokens (token_sha256, service, created) VALUES ($1, $2, $3)")
-            .bind(sha256_hex(&token.sha256))
-            .bind(token.service.as_str())
-            .bind(i64::try_from(created.as_millis()).unwrap_or(i64::MAX))
-            .execute(&self.pool)
-            .await?;
+        sqlx::query(
+            "INSERT INTO agent_tokens (token_sha256, service, created) VALUES ($1, $2, $3)",
+        )
+        .bind(sha256_hex(&token.sha256))
+        .bind(token.service.as_str())
+        .bind(i64::try_from(created.as_millis()).unwrap_or(i64::MAX))
+        .execute(&self.pool)
+        .await?;
         Ok(())
     }
 

@@ -42,9 +42,13 @@ async fn write_one(
     receivers: &[String],
 ) -> Result<(), StoreError> {
     match record {
-        Record::Policy { revision, policy, actor, reason, at } => {
-            write_policy(connection, *revision, policy, actor, reason, *at).await
-        }
+        Record::Policy {
+            revision,
+            policy,
+            actor,
+            reason,
+            at,
+        } => write_policy(connection, *revision, policy, actor, reason, *at).await,
         Record::Kill(kill) => write_kill(connection, kill).await,
         Record::Mode(mode) => write_mode(connection, mode).await,
         Record::Transition(transition) => write_transition(connection, transition).await,
@@ -132,13 +136,15 @@ async fn write_transition(
     connection: &mut SqliteConnection,
     transition: &Transition,
 ) -> Result<(), StoreError> {
-    sqlx::query("INSERT INTO transitions (dependency, operation, at, json) VALUES ($1, $2, $3, $4)")
-        .bind(transition.route.dependency.as_str())
-        .bind(transition.route.operation.as_str())
-        .bind(time(transition.at)?)
-        .bind(json("transitions", transition)?)
-        .execute(connection)
-        .await?;
+    sqlx::query(
+        "INSERT INTO transitions (dependency, operation, at, json) VALUES ($1, $2, $3, $4)",
+    )
+    .bind(transition.route.dependency.as_str())
+    .bind(transition.route.operation.as_str())
+    .bind(time(transition.at)?)
+    .bind(json("transitions", transition)?)
+    .execute(connection)
+    .await?;
     Ok(())
 }
 

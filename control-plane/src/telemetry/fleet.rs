@@ -55,7 +55,10 @@ fn int_gauges(name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
 
 fn controller(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
     let reports = IntCounterVec::new(
-        Opts::new("hedgerow_controller_reports_total", "Reports of agents, by outcome."),
+        Opts::new(
+            "hedgerow_controller_reports_total",
+            "Reports of agents, by outcome.",
+        ),
         &["outcome"],
     )
     .expect("the names in this file are valid");
@@ -75,28 +78,54 @@ fn controller(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
         (AgentState::Lost, "lost"),
         (AgentState::Left, "left"),
     ] {
-        let count = snapshot.agents.iter().filter(|agent| agent.state == state).count();
-        agents.with_label_values(&[name]).set(count as i64);
+        let count = snapshot
+            .agents
+            .iter()
+            .filter(|agent| agent.state == state)
+            .count();
+        agents.with_label_values(&[name]).set(whole(count as u64));
     }
     let firing = int_gauges("alerts_firing", "Alerts that fire, by rule.", &["rule"]);
-    for alert in snapshot.alerts.iter().filter(|it| it.phase == AlertPhase::Firing) {
+    for alert in snapshot
+        .alerts
+        .iter()
+        .filter(|it| it.phase == AlertPhase::Firing)
+    {
         firing.with_label_values(&[alert.state.rule.as_str()]).inc();
     }
     let pending = int_gauges("writes_pending", "Writes that are not durable yet.", &[]);
-    pending.with_label_values::<&str>(&[]).set(it.writes_pending as i64);
+    pending
+        .with_label_values::<&str>(&[])
+        .set(whole(it.writes_pending));
     let epoch = int_gauges("epoch", "The life of the store.", &[]);
-    epoch.with_label_values::<&str>(&[]).set(snapshot.epoch.0 as i64);
-    [reports.collect(), agents.collect(), firing.collect(), pending.collect(), epoch.collect()]
-        .concat()
+    epoch
+        .with_label_values::<&str>(&[])
+        .set(whole(snapshot.epoch.0));
+    [
+        reports.collect(),
+        agents.collect(),
+        firing.collect(),
+        pending.collect(),
+        epoch.collect(),
+    ]
+    .concat()
 }
 
 fn routes(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
     let hedge_rate = gauges("hedge_rate", "Hedges sent / eligible calls started.", ROUTE);
     let demand = gauges("demand", "Crossed calls / eligible calls started.", ROUTE);
-    let win_rate = gauges("win_rate", "Hedges that answered first / hedges sent.", ROUTE);
+    let win_rate = gauges(
+        "win_rate",
+        "Hedges that answered first / hedges sent.",
+        ROUTE,
+    );
     let error_rate = gauges("error_rate", "Primary errors / primaries finished.", ROUTE);
     let threshold = gauges("threshold_seconds", "When a call may be hedged.", ROUTE);
-    let budget = gauges("budget", "Hedges allowed as a share of finished calls.", ROUTE);
+    let budget = gauges(
+        "budget",
+        "Hedges allowed as a share of finished calls.",
+        ROUTE,
+    );
     let calls = gauges("calls_per_second", "Eligible calls a second.", ROUTE);
     let mode = int_gauges(
         "mode",
@@ -110,11 +139,18 @@ fn routes(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
     );
     for route in snapshot.routes.values() {
         let labels = labels(route);
-        let reason = route.mode.reason().map_or("", hedgerow_protocol::directive::OffReason::as_str);
-        mode.with_label_values(&[labels[0], labels[1], route.mode.as_str(), reason]).set(1);
-        over.with_label_values(&labels).set(route.seconds_over_budget as i64);
+        let reason = route
+            .mode
+            .reason()
+            .map_or("", hedgerow_protocol::directive::OffReason::as_str);
+        mode.with_label_values(&[labels[0], labels[1], route.mode.as_str(), reason])
+            .set(1);
+        over.with_label_values(&labels)
+            .set(whole(route.seconds_over_budget));
         // What cannot be known has no sample: 0 would be a lie.
-        let Some(figures) = &route.figures else { continue };
+        let Some(figures) = &route.figures else {
+            continue;
+        };
         for (gauge, value) in [
             (&hedge_rate, figures.hedge_rate),
             (&demand, figures.demand),
@@ -144,5 +180,13 @@ fn routes(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
 }
 
 fn labels(route: &RouteView) -> [&str; 2] {
-    [route.route.dependency.as_str(), route.route.operation.as_str()]
+    [
+        route.route.dependency.as_str(),
+        route.route.operation.as_str(),
+    ]
+}
+
+/// As a gauge has it; far beyond what any of these reaches.
+fn whole(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -37,36 +37,48 @@ pub struct TelemetryGuard {
 /// Sets logging and tracing up for the process. Inside a runtime, since the exporter needs one.
 pub fn init(settings: &Telemetry) -> Result<TelemetryGuard, TelemetryError> {
     let lines = match settings.log_format {
-        LogFormat::Text => {
-            tracing_subscriber::fmt::layer()
+        LogFormat::Text => tracing_subscriber::fmt::layer()
             .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
             .with_writer(std::io::stderr)
-            .boxed()
-        }
+            .boxed(),
         LogFormat::Json => tracing_subscriber::fmt::layer()
             .json()
             .flatten_event(true)
             .with_writer(std::io::stderr)
             .boxed(),
     };
-    let provider = settings.otlp_endpoint.as_deref().map(provider).transpose()?;
+    let provider = settings
+        .otlp_endpoint
+        .as_deref()
+        .map(provider)
+        .transpose()?;
     let spans = provider
         .as_ref()
         .map(|provider| tracing_opentelemetry::layer().with_tracer(provider.tracer(SERVICE)));
     // The exporter's own requests must not be traced: each would cause the next.
     let quiet = "h2=off,hyper=off,tonic=off,opentelemetry=warn,opentelemetry_sdk=warn,opentelemetry_otlp=warn";
     let filter = EnvFilter::try_new(format!("{quiet},{}", settings.log_filter))?;
-    tracing_subscriber::registry().with(filter).with(lines).with(spans).try_init()?;
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .with(spans)
+        .try_init()?;
     Ok(TelemetryGuard { provider })
 }
 
 fn provider(endpoint: &str) -> Result<SdkTracerProvider, TelemetryError> {
-    let exporter = SpanExporter::builder().with_tonic().with_endpoint(endpoint).build()?;
+    let exporter = SpanExporter::builder()
+        .with_tonic()
+        .with_endpoint(endpoint)
+        .build()?;
     let resource = Resource::builder()
         .with_service_name(SERVICE)
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
         .build();
-    Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build())
+    Ok(SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_resource(resource)
+        .build())
 }
 
 impl TelemetryGuard {

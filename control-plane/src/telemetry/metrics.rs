@@ -9,8 +9,9 @@ use super::fleet::FleetCollector;
 use crate::engine::Engine;
 
 /// Upper edges for ticks: the bar is 30 to 100 ms for 10,000 agents.
-const TICK_SECONDS: &[f64] =
-    &[0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0];
+const TICK_SECONDS: &[f64] = &[
+    0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0,
+];
 
 /// The metrics. Cheap to clone; all clones count into the same ones.
 #[derive(Debug, Clone)]

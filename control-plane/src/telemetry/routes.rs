@@ -48,9 +48,7 @@ async fn metrics(
         return (StatusCode::FORBIDDEN, text).into_response();
     }
     match health.metrics.text() {
-        Ok(text) => {
-            ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response()
-        }
+        Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
         Err(error) => {
             tracing::error!(error = %error, "metrics could not be written");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
@@ -61,9 +59,11 @@ async fn metrics(
 async fn ready(State(health): State<Health>) -> axum::response::Response {
     match health.problem().await {
         None => "ready\n".into_response(),
-        Some(problem) => {
-            (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {problem}\n")).into_response()
-        }
+        Some(problem) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("not ready: {problem}\n"),
+        )
+            .into_response(),
     }
 }
 
@@ -78,6 +78,10 @@ impl Health {
         if let Some(problem) = &snapshot.controller.write_problem {
             return Some(format!("the store does not take writes: {problem}"));
         }
-        self.store.check_writable().await.err().map(|error| error.in_full())
+        self.store
+            .check_writable()
+            .await
+            .err()
+            .map(|error| error.in_full())
     }
 }

@@ -35,7 +35,9 @@ struct Raw {
 
 impl Raw {
     async fn open(address: &str, headers: &[(&'static str, &str)]) -> Self {
-        let stream = TcpStream::connect(address.trim_start_matches("http://")).await.unwrap();
+        let stream = TcpStream::connect(address.trim_start_matches("http://"))
+            .await
+            .unwrap();
         let (mut requests, connection): (SendRequest<Body>, _) =
             hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
                 .await
@@ -50,10 +52,17 @@ impl Raw {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let chunks = ReceiverStream::new(chunks).map(|it| it.map(Frame::data));
-        let request = request.body(StreamBody::new(Box::pin(chunks) as _)).unwrap();
+        let chunks = ReceiverStream::new(chunks)
+            .map(|it: Result<Bytes, std::io::Error>| it.map(Frame::data));
+        let request = request
+            .body(StreamBody::new(Box::pin(chunks) as _))
+            .unwrap();
         let answer = tokio::spawn(async move { requests.send_request(request).await });
-        Self { bytes, answer, connection }
+        Self {
+            bytes,
+            answer,
+            connection,
+        }
     }
 
     async fn send(&self, bytes: impl Into<Bytes>) -> bool {
@@ -74,8 +83,15 @@ impl Raw {
 }
 
 fn status(headers: &HeaderMap) -> Option<(u16, String)> {
-    let code = headers.get("grpc-status")?.to_str().unwrap().parse().unwrap();
-    let message = headers.get("grpc-message").map_or("", |it| it.to_str().unwrap());
+    let code = headers
+        .get("grpc-status")?
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let message = headers
+        .get("grpc-message")
+        .map_or("", |it| it.to_str().unwrap());
     Some((code, message.to_owned()))
 }
 
@@ -122,14 +138,25 @@ pub(crate) async fn break_within_a_report(running: &Running, instance: InstanceI
 #[tokio::test]
 async fn s04_without_a_token_nothing_that_was_sent_is_decoded() {
     let running = Running::start().await;
-    for authorization in
-        [None, Some(""), Some("Bearer"), Some("Bearer wrong-token-0123456789"), Some("Basic eDp5")]
-    {
-        let headers: Vec<_> = authorization.iter().map(|it| ("authorization", *it)).collect();
+    for authorization in [
+        None,
+        Some(""),
+        Some("Bearer"),
+        Some("Bearer wrong-token-0123456789"),
+        Some("Basic eDp5"),
+    ] {
+        let headers: Vec<_> = authorization
+            .iter()
+            .map(|it| ("authorization", *it))
+            .collect();
         let raw = Raw::open(&running.grpc(), &headers).await;
         raw.send(framed(false, 64, &[0xff; 64])).await;
         let (code, message) = raw.status().await;
-        assert_eq!(code, tonic::Code::Unauthenticated as u16, "{authorization:?}");
+        assert_eq!(
+            code,
+            tonic::Code::Unauthenticated as u16,
+            "{authorization:?}"
+        );
         assert!(message.contains("authorization"), "{message}");
         assert!(!message.contains("wrong-token"), "{message}");
     }
@@ -170,7 +197,10 @@ async fn b68_compressed_and_oversized_messages_are_refused_before_they_take_room
         };
         let _ = tokio::time::timeout(Duration::from_millis(500), sending).await;
         let (code, message) = raw.status().await;
-        let refused = [tonic::Code::OutOfRange as u16, tonic::Code::ResourceExhausted as u16];
+        let refused = [
+            tonic::Code::OutOfRange as u16,
+            tonic::Code::ResourceExhausted as u16,
+        ];
         assert!(refused.contains(&code), "{code}: {message}");
     }
     let grown = process.resident_bytes().saturating_sub(before);

@@ -40,7 +40,10 @@ pub(crate) fn command() -> Command {
             command.env_remove(name);
         }
     }
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -53,17 +56,25 @@ impl Process {
     pub(crate) async fn start_in(folder: Arc<TempDir>, more: &str) -> Self {
         let config = folder.path().join("hedgerow.toml");
         std::fs::write(&config, format!("{FILE}\n{more}")).unwrap();
-        let mut child = command().args(["serve", "--config"]).arg(&config).spawn().unwrap();
+        let mut child = command()
+            .args(["serve", "--config"])
+            .arg(&config)
+            .spawn()
+            .unwrap();
         let lines = follow(&mut child);
-        let line = tokio::task::block_in_place(|| line_with(&lines, "\"serving\""));
+        let waiting =
+            tokio::task::spawn_blocking(move || (line_with(&lines, "\"serving\""), lines));
+        let (line, lines) = waiting.await.unwrap();
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
         let text = |field: &str| line[field].as_str().unwrap().to_owned();
         let grpc = format!("http://{}", text("grpc"));
-        Self { child, http: text("http"), grpc, folder, lines }
-    }
-
-    pub(crate) fn store(&self) -> std::path::PathBuf {
-        self.folder.path().join("hedgerow.db")
+        Self {
+            child,
+            http: text("http"),
+            grpc,
+            folder,
+            lines,
+        }
     }
 
     /// Signal 9.
@@ -77,7 +88,13 @@ impl Process {
     pub(crate) async fn leave(mut self) -> (Duration, bool) {
         let asked = Instant::now();
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
         let status = tokio::task::spawn_blocking(move || {
             let status = self.child.wait().unwrap();
             drop(self.lines);
@@ -89,14 +106,26 @@ impl Process {
 
     pub(crate) fn resident_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .unwrap();
+        line.split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            * 1024
     }
 }
 
 /// What a run that should not last says, and whether it failed.
 pub(crate) fn refused(arguments: &[&str], folder: &Path) -> String {
-    let output = command().args(arguments).current_dir(folder).output().unwrap();
+    let output = command()
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
     assert!(!output.status.success(), "it was expected to be refused");
     String::from_utf8(output.stderr).unwrap()
 }

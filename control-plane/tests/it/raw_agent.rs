@@ -12,8 +12,8 @@ use hedgerow_protocol::session::{
 };
 use hedgerow_protocol::units::{Budget, Ratio};
 use hedgerow_protocol::wire::controller_message;
-use hedgerow_protocol::wire::proto::fleet_client::FleetClient;
 use hedgerow_protocol::wire::proto;
+use hedgerow_protocol::wire::proto::fleet_client::FleetClient;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
@@ -61,7 +61,9 @@ pub(crate) async fn open(
 ) -> Result<Streaming<proto::ControllerMessage>, Status> {
     let mut request = Request::new(ReceiverStream::new(outgoing));
     if let Some(value) = authorization {
-        request.metadata_mut().insert("authorization", value.parse().unwrap());
+        request
+            .metadata_mut()
+            .insert("authorization", value.parse().unwrap());
     }
     let answer = FleetClient::new(channel).attach(request).await?;
     Ok(answer.into_inner())
@@ -80,9 +82,20 @@ impl RawAgent {
     pub(crate) async fn attach_on(channel: Channel, token: &str, hello: Hello) -> Self {
         let (instance, held) = (hello.instance, hello.held.clone());
         let (outgoing, messages) = mpsc::channel(64);
-        outgoing.send(AgentMessage::<SentReport>::Hello(hello).into()).await.unwrap();
-        let incoming = open(channel, Some(&format!("Bearer {token}")), messages).await.unwrap();
-        let mut agent = Self { instance, outgoing, incoming, held, heartbeats: 0 };
+        outgoing
+            .send(AgentMessage::<SentReport>::Hello(hello).into())
+            .await
+            .unwrap();
+        let incoming = open(channel, Some(&format!("Bearer {token}")), messages)
+            .await
+            .unwrap();
+        let mut agent = Self {
+            instance,
+            outgoing,
+            incoming,
+            held,
+            heartbeats: 0,
+        };
         agent.welcome().await;
         agent
     }
@@ -104,14 +117,23 @@ impl RawAgent {
     }
 
     pub(crate) async fn try_next(&mut self) -> Result<Option<ReceivedControllerMessage>, Status> {
-        let message = tokio::time::timeout(SOON, self.incoming.message()).await.expect("a message");
+        let message = tokio::time::timeout(SOON, self.incoming.message())
+            .await
+            .expect("a message");
         Ok(message?.map(|it| controller_message(it).unwrap().expect("a known kind")))
     }
 
     /// What comes within `wait`, if anything.
-    pub(crate) async fn next_within(&mut self, wait: Duration) -> Option<ReceivedControllerMessage> {
-        let message = tokio::time::timeout(wait, self.incoming.message()).await.ok()?;
-        message.unwrap().map(|it| controller_message(it).unwrap().expect("a known kind"))
+    pub(crate) async fn next_within(
+        &mut self,
+        wait: Duration,
+    ) -> Option<ReceivedControllerMessage> {
+        let message = tokio::time::timeout(wait, self.incoming.message())
+            .await
+            .ok()?;
+        message
+            .unwrap()
+            .map(|it| controller_message(it).unwrap().expect("a known kind"))
     }
 
     /// The next set, whatever comes before it; not yet applied.
@@ -137,7 +159,10 @@ impl RawAgent {
         loop {
             let (nonce, directives) = self.next_set().await;
             self.apply(nonce, &directives).await;
-            if let Some(it) = directives.into_iter().find(|it| it.route == *route && wanted(it)) {
+            if let Some(it) = directives
+                .into_iter()
+                .find(|it| it.route == *route && wanted(it))
+            {
                 return it;
             }
         }
@@ -162,9 +187,13 @@ impl RawAgent {
         }
         let routes = directives
             .iter()
-            .map(|it| AppliedRoute { route: it.route.clone(), stamp: it.stamp })
+            .map(|it| AppliedRoute {
+                route: it.route.clone(),
+                stamp: it.stamp,
+            })
             .collect();
-        self.send(AgentMessage::Applied(Applied { nonce, routes })).await;
+        self.send(AgentMessage::Applied(Applied { nonce, routes }))
+            .await;
     }
 
     pub(crate) fn held_hash(&self) -> u64 {
@@ -174,13 +203,19 @@ impl RawAgent {
     /// Says "I am here"; `hash` is what it claims to hold.
     pub(crate) async fn beat(&mut self, hash: u64) {
         self.heartbeats += 1;
-        let heartbeat = Heartbeat { number: self.heartbeats, held_hash: hash };
+        let heartbeat = Heartbeat {
+            number: self.heartbeats,
+            held_hash: hash,
+        };
         self.send(AgentMessage::Heartbeat(heartbeat)).await;
     }
 
     /// Reports `started` calls, all of them fast, since the agent began.
     pub(crate) async fn report(&self, sequence: u64, routes: &[RouteKey], started: u64) {
-        let routes = routes.iter().map(|route| self.route_report(route, started)).collect();
+        let routes = routes
+            .iter()
+            .map(|route| self.route_report(route, started))
+            .collect();
         let report = Report {
             sequence: Sequence(sequence),
             covers: Duration::from_secs(1),
@@ -188,7 +223,8 @@ impl RawAgent {
             routes,
         };
         let held_hash = self.held_hash();
-        self.send(AgentMessage::Report(SentReport { held_hash, report })).await;
+        self.send(AgentMessage::Report(SentReport { held_hash, report }))
+            .await;
     }
 
     fn route_report(&self, route: &RouteKey, started: u64) -> RouteReport {

@@ -1,6 +1,6 @@
 //! A whole controller in this process, on free ports and a store in a temporary folder.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +43,11 @@ pub(crate) struct Running {
 pub(crate) fn settings(folder: &Path, more: &str) -> Settings {
     let config = folder.join("hedgerow.toml");
     std::fs::write(&config, format!("{FILE}\n{more}")).unwrap();
-    Settings::resolve(ServeArgs { config: Some(config), ..ServeArgs::default() }).unwrap()
+    Settings::resolve(ServeArgs {
+        config: Some(config),
+        ..ServeArgs::default()
+    })
+    .unwrap()
 }
 
 impl Running {
@@ -55,18 +59,20 @@ impl Running {
         let folder = Arc::new(TempDir::new().unwrap());
         let mut settings = settings(folder.path(), more);
         change(&mut settings);
-        Self { app: App::start(settings).await.unwrap(), folder }
+        Self {
+            app: App::start(settings).await.unwrap(),
+            folder,
+        }
     }
 
     /// Another controller on the same store, after this one has left.
     pub(crate) async fn restarted(self) -> Self {
         let Self { app, folder } = self;
         app.stop().await;
-        Self { app: App::start(settings(folder.path(), "")).await.unwrap(), folder }
-    }
-
-    pub(crate) fn store_path(&self) -> PathBuf {
-        self.folder.path().join("hedgerow.db")
+        Self {
+            app: App::start(settings(folder.path(), "")).await.unwrap(),
+            folder,
+        }
     }
 
     pub(crate) fn grpc(&self) -> String {
@@ -78,7 +84,12 @@ impl Running {
     }
 
     pub(crate) fn agent(&self, instance: InstanceId) -> Option<AgentView> {
-        self.snapshot().agents.iter().rev().find(|it| it.instance == instance).cloned()
+        self.snapshot()
+            .agents
+            .iter()
+            .rev()
+            .find(|it| it.instance == instance)
+            .cloned()
     }
 
     pub(crate) fn route(&self, route: &RouteKey) -> Option<Arc<RouteView>> {
@@ -86,13 +97,23 @@ impl Running {
     }
 
     pub(crate) async fn order(&self, order: Order) -> Done {
-        let actor = Actor { name: "ada".into(), via: Via::Api };
-        self.app.engine().order(actor, "a test".into(), order).await.unwrap()
+        let actor = Actor {
+            name: "ada".into(),
+            via: Via::Api,
+        };
+        self.app
+            .engine()
+            .order(actor, "a test".into(), order)
+            .await
+            .unwrap()
     }
 
     /// Puts a policy in force; returns its revision.
     pub(crate) async fn set_policy(&self, policy: Policy) -> Revision {
-        let order = Order::SetPolicy { policy: Box::new(policy), expected: None };
+        let order = Order::SetPolicy {
+            policy: Box::new(policy),
+            expected: None,
+        };
         match self.order(order).await {
             Done::Policy { revision, .. } => revision,
             other => panic!("{other:?}"),
@@ -100,11 +121,19 @@ impl Running {
     }
 
     pub(crate) async fn kill_everything(&self, engaged: bool) {
-        self.order(Order::Kill { scope: KillScope::Everything, engaged }).await;
+        self.order(Order::Kill {
+            scope: KillScope::Everything,
+            engaged,
+        })
+        .await;
     }
 
     /// Waits until something holds.
-    pub(crate) async fn until<T>(&self, what: &str, mut check: impl FnMut(&Self) -> Option<T>) -> T {
+    pub(crate) async fn until<T>(
+        &self,
+        what: &str,
+        mut check: impl FnMut(&Self) -> Option<T>,
+    ) -> T {
         let asked = tokio::time::Instant::now();
         loop {
             if let Some(value) = check(self) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{Figures, Point, RouteView};
 
-use super::{Chart, Event, Level, Plot, Series};
-use crate::format::{latency, percent, significant};
+use super::{Chart, Event, Level, NARROW, Plot, Series, WIDE};
+use crate::format::{latency, percent, percent_set, significant};
 
 /// How far back charts reach.
 pub(crate) const SPAN: Duration = Duration::from_secs(600);
@@ -103,6 +103,7 @@ impl Base {
             events: self.events.clone(),
             off: self.off.clone(),
             top: 0.0,
+            width: NARROW,
         }
     }
 }
@@ -154,6 +155,7 @@ fn latency_chart(base: &Base, view: &RouteView) -> Chart {
             base.series("held out", "holdout", |p| p.holdout_p99_ms),
             base.series("threshold", "threshold", |p| p.threshold_ms),
         ],
+        width: WIDE,
         ..base.plot("latency", "Latency", "ms")
     }
     .layout()
@@ -171,21 +173,21 @@ fn hedge_chart(base: &Base, view: &RouteView, policy_budget: f64) -> Chart {
         summary = format!(
             "now {} of a budget of {}, aiming at {}; {summary}",
             percent(now),
-            percent(f.budget),
-            percent(f.target)
+            percent_set(f.budget),
+            percent_set(f.target)
         );
     }
     let mut levels = vec![
         Level {
-            label: format!("call a person {}", percent(line)),
+            label: format!("call a person {}", percent_set(line)),
             class: "limit",
             value: line * 100.0,
         },
-        Level { label: format!("budget {}", percent(budget)), class: "budget", value: budget * 100.0 },
+        Level { label: format!("budget {}", percent_set(budget)), class: "budget", value: budget * 100.0 },
     ];
     if let Some(target) = target {
         levels.push(Level {
-            label: format!("target {}", percent(target)),
+            label: format!("target {}", percent_set(target)),
             class: "target",
             value: target * 100.0,
         });
@@ -195,6 +197,7 @@ fn hedge_chart(base: &Base, view: &RouteView, policy_budget: f64) -> Chart {
         series: vec![base.series("demand", "demand", |p| share(p.demand)), rate],
         levels,
         top: line * 110.0,
+        width: WIDE,
         ..base.plot("hedge-rate", "Hedge rate", "% of eligible calls")
     }
     .layout()
@@ -237,14 +240,14 @@ fn error_chart(base: &Base, view: &RouteView, error_limit: f64) -> Chart {
         summary = format!(
             "now {}; hedging goes off above {}; {summary}",
             percent(now),
-            percent(error_limit)
+            percent_set(error_limit)
         );
     }
     Plot {
         summary,
         series: vec![errors],
         levels: vec![Level {
-            label: format!("off above {}", percent(error_limit)),
+            label: format!("off above {}", percent_set(error_limit)),
             class: "limit",
             value: error_limit * 100.0,
         }],

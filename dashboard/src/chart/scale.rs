@@ -23,13 +23,13 @@ impl Scale {
     }
 }
 
-/// Ticks from 0 to at least `highest`, in steps of 1, 2 or 5 times a power of ten; the last one is
+/// Ticks from 0 to at least `highest`, in steps of 1, 2, 2.5 or 5 times a power of ten; the last one is
 /// the top of the axis.
 pub(super) fn nice_ticks(highest: f64, about: u32) -> Vec<f64> {
     let highest = if highest.is_finite() && highest > 0.0 { highest } else { 1.0 };
     let raw = highest / f64::from(about);
     let magnitude = 10f64.powf(raw.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0]
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0]
         .into_iter()
         .map(|m| m * magnitude)
         .find(|step| *step >= raw * 0.999)
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_reach_the_top() {
-        for (highest, last, count) in [(12.0, 15.0, 4), (0.95, 1.0, 6), (74.0, 80.0, 5), (0.0, 1.0, 5)] {
+        for (highest, last, count) in [(12.0, 15.0, 4), (0.95, 1.0, 5), (74.0, 80.0, 5), (0.0, 1.0, 5)] {
             let ticks = nice_ticks(highest, 4);
             assert!((ticks.last().unwrap() - last).abs() < 1e-9, "{highest}: {ticks:?}");
             assert_eq!(ticks.len(), count, "{highest}: {ticks:?}");

@@ -5,7 +5,7 @@ use askama::filters::HtmlSafe;
 use hedgerow_core::view::Point;
 
 use super::scale::{Scale, path, px};
-use crate::format::{percent, significant};
+use crate::format::{percent, percent_set, significant};
 
 /// The right end of the band: half again the line at 10 %.
 const BAND_END: f64 = 0.15;
@@ -35,17 +35,17 @@ impl Band {
         let at = |share: f64| px(xs.at(share.clamp(0.0, end)));
         let above = rate > line || demand.is_some_and(|d| d > line);
         let class = if above {
-            "over"
+            "b-over"
         } else if rate > target * 1.5 && rate > 0.01 {
-            "warm"
+            "b-warm"
         } else {
-            "calm"
+            "b-calm"
         };
         let mut words = format!(
             "hedge rate {}; target {}, a person is called above {}",
             percent(rate),
-            percent(target),
-            percent(line)
+            percent_set(target),
+            percent_set(line)
         );
         if let Some(demand) = demand {
             words = format!("{words}; demand {}", percent(demand));

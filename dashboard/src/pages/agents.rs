@@ -47,6 +47,7 @@ struct AgentRow {
     id: String,
     service: String,
     instance: String,
+    short: String,
     zone: String,
     version: String,
     peer: String,
@@ -124,6 +125,8 @@ impl AgentRow {
         Self {
             id: format!("a-{}", short_id(&format!("{} {}", a.instance, a.connection.0))),
             service: a.service.to_string(),
+            // The random end tells instances apart; the beginning is the time they were made.
+            short: a.instance.to_string().rsplit('-').next().unwrap_or_default().to_owned(),
             instance: a.instance.to_string(),
             zone: a.zone.as_ref().map_or_else(|| "–".into(), ToString::to_string),
             version: a.version.clone(),

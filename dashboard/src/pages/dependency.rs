@@ -36,7 +36,7 @@ struct RoutePage {
     policy_href: String,
     kill_href: String,
     record_href: String,
-    known: Option<Known>,
+    known: Known,
     can_act: bool,
 }
 
@@ -80,38 +80,47 @@ fn policy_of(snapshot: &FleetSnapshot, route: &RouteKey) -> Policy {
         .map_or_else(|| Policy::observing(route.dependency.clone()), |p| p.policy.clone())
 }
 
+/// The page of a route that no agent has reported yet.
+#[derive(Debug, Template)]
+#[template(path = "unknown.html")]
+struct UnknownPage {
+    frame: Frame,
+    route: RouteKey,
+    policy_href: String,
+}
+
+/// The page's part of the stream's address.
+fn live(page: &str, route: &RouteKey) -> String {
+    format!(
+        "page={page}&dependency={}&operation={}",
+        url_part(route.dependency.as_str()),
+        url_part(route.operation.as_str())
+    )
+}
+
 impl RoutePage {
+    /// None: no agent has reported the route.
     async fn load<B: Backend>(
         backend: &B,
         snapshot: &FleetSnapshot,
         route: &RouteKey,
         viewer: &Viewer,
-    ) -> Self {
-        let live = format!(
-            "page=route&dependency={}&operation={}",
-            url_part(route.dependency.as_str()),
-            url_part(route.operation.as_str())
-        );
-        let known = match snapshot.routes.get(route) {
-            Some(view) => {
-                // The store may be away; what the controller itself remembers is shown then.
-                let stored = backend.transitions(route, TRANSITIONS_SHOWN).await;
-                let transitions = stored.unwrap_or_else(|_| {
-                    view.transitions.iter().rev().cloned().collect()
-                });
-                Some(Known::new(view, snapshot, &transitions))
-            }
-            None => None,
-        };
-        Self {
+    ) -> Option<Self> {
+        let view = snapshot.routes.get(route)?;
+        // The store may be away; what the controller itself remembers is shown then.
+        let stored = backend.transitions(route, TRANSITIONS_SHOWN).await;
+        let transitions =
+            stored.unwrap_or_else(|_| view.transitions.iter().rev().cloned().collect());
+        let live = live("route", route);
+        Some(Self {
             frame: Frame::new(route.to_string(), "overview", viewer, snapshot, &live),
             policy_href: policy_address(&route.dependency),
             kill_href: kill_address(&route.dependency),
             record_href: format!("/record?dependency={}", url_part(route.dependency.as_str())),
-            known,
+            known: Known::new(view, snapshot, &transitions),
             can_act: viewer.operator.role >= Role::Operator,
             route: route.clone(),
-        }
+        })
     }
 }
 
@@ -132,9 +141,16 @@ pub(crate) async fn page<B: Backend>(
         }
     };
     let snapshot = app.backend.snapshot();
-    let page = RoutePage::load(&app.backend, &snapshot, &route, &viewer).await;
-    let status = if page.known.is_some() { StatusCode::OK } else { StatusCode::NOT_FOUND };
-    html(status, &page)
+    if let Some(page) = RoutePage::load(&app.backend, &snapshot, &route, &viewer).await {
+        return html(StatusCode::OK, &page);
+    }
+    let live = live("awaited", &route);
+    let page = UnknownPage {
+        frame: Frame::new(route.to_string(), "overview", &viewer, &snapshot, &live),
+        policy_href: policy_address(&route.dependency),
+        route,
+    };
+    html(StatusCode::NOT_FOUND, &page)
 }
 
 /// The page's parts for an open stream.
@@ -144,10 +160,9 @@ pub(crate) async fn fragments<B: Backend>(
     route: &RouteKey,
     viewer: &Viewer,
 ) -> Vec<Fragment> {
-    let page = RoutePage::load(backend, snapshot, route, viewer).await;
-    if page.known.is_none() {
+    let Some(page) = RoutePage::load(backend, snapshot, route, viewer).await else {
         return Vec::new();
-    }
+    };
     vec![
         Fragment::inner("verdict", &page.as_verdict()),
         Fragment::inner("figures", &page.as_figures()),
@@ -156,6 +171,20 @@ pub(crate) async fn fragments<B: Backend>(
         Fragment::inner("agents", &page.as_agents()),
         Fragment::inner("happened", &page.as_happened()),
     ]
+}
+
+/// The whole page, once a route that was waited for has been reported.
+pub(crate) async fn arrived<B: Backend>(
+    backend: &B,
+    snapshot: &FleetSnapshot,
+    route: &RouteKey,
+    viewer: &Viewer,
+) -> Vec<Fragment> {
+    RoutePage::load(backend, snapshot, route, viewer)
+        .await
+        .map(|page| Fragment::inner("page", &page.as_page()))
+        .into_iter()
+        .collect()
 }
 
 /// Which route, and why.

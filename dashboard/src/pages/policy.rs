@@ -47,7 +47,6 @@ struct PolicyPage {
     history: Vec<HistoryRow>,
     history_problem: Option<String>,
     can_edit: bool,
-    reviewed: bool,
 }
 
 #[derive(Debug)]
@@ -73,12 +72,11 @@ struct Parts {
     expected: Option<u64>,
     problem: Option<String>,
     meanwhile: Vec<Change>,
-    reviewed: bool,
 }
 
 impl Parts {
     fn new(typed: Typed, expected: Option<u64>) -> Self {
-        Self { typed, expected, problem: None, meanwhile: Vec::new(), reviewed: false }
+        Self { typed, expected, problem: None, meanwhile: Vec::new() }
     }
 }
 
@@ -125,7 +123,6 @@ impl PolicyPage {
             expected: parts.expected,
             problem: parts.problem,
             meanwhile: parts.meanwhile,
-            reviewed: parts.reviewed,
             typed: parts.typed,
             checked,
             dependency,
@@ -242,8 +239,7 @@ pub(crate) async fn page<B: Backend>(
             Err(problem) => return error::store(&problem),
         }
     }
-    let mut parts = Parts::new(typed, expected);
-    parts.reviewed = query.revision.is_some();
+    let parts = Parts::new(typed, expected);
     html(StatusCode::OK, &PolicyPage::load(&app, &viewer, dependency, parts).await)
 }
 
@@ -285,8 +281,7 @@ pub(crate) async fn save<B: Backend>(
     let expected = typed.expected();
     let checked = typed.check(&dependency);
     let review = typed.step == "review";
-    let mut parts = Parts::new(typed, expected);
-    parts.reviewed = review;
+    let parts = Parts::new(typed, expected);
     let (Some(policy), false) = (checked.policy, review) else {
         let status = if review { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
         return html(status, &PolicyPage::load(&app, &viewer, dependency, parts).await);

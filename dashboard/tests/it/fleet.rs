@@ -21,11 +21,11 @@ use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 use hedgerow_protocol::report::{LinkState, Refusal, Totals};
 
 /// 2026-03-01 14:03:07 UTC.
-pub const START: Moment = Moment::from_millis(1_772_373_787_000);
+pub(crate) const START: Moment = Moment::from_millis(1_772_373_787_000);
 
 /// What a route is going through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Story {
+pub(crate) enum Story {
     Healthy,
     Shared,
     Errors,
@@ -39,7 +39,7 @@ pub enum Story {
 }
 
 /// Name, operation, story, calls a second, p50 in ms.
-pub const ROUTES: &[(&str, &str, Story, f64, f64)] = &[
+pub(crate) const ROUTES: &[(&str, &str, Story, f64, f64)] = &[
     ("catalog", "get-item", Story::Healthy, 1240.0, 11.8),
     ("catalog", "list", Story::SlowReplica, 318.0, 21.0),
     ("checkout", "charge", Story::Errors, 96.0, 48.0),
@@ -55,16 +55,16 @@ pub const ROUTES: &[(&str, &str, Story, f64, f64)] = &[
     ("sessions", "get", Story::HighDemand, 3120.0, 3.4),
 ];
 
-pub fn route(dependency: &str, operation: &str) -> RouteKey {
+pub(crate) fn route(dependency: &str, operation: &str) -> RouteKey {
     RouteKey::new(dependency, operation).unwrap()
 }
 
-pub fn dependency(name: &str) -> DependencyName {
+pub(crate) fn dependency(name: &str) -> DependencyName {
     DependencyName::new(name).unwrap()
 }
 
 /// A policy that hedges, over the defaults.
-pub fn hedging(name: &str) -> Policy {
+pub(crate) fn hedging(name: &str) -> Policy {
     Policy::try_from(PolicyDraft {
         intent: Intent::Hedge,
         ..PolicyDraft::from(Policy::observing(dependency(name)))
@@ -73,7 +73,7 @@ pub fn hedging(name: &str) -> Policy {
 }
 
 /// The fleet, `seconds` after [`START`].
-pub fn snapshot(seconds: u64) -> FleetSnapshot {
+pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
     let at = START.plus(Duration::from_secs(seconds));
     let routes: BTreeMap<RouteKey, Arc<RouteView>> = ROUTES
         .iter()
@@ -378,7 +378,7 @@ fn totals(story: Story, rate: f64) -> Totals {
 }
 
 /// One route as it goes through its story.
-pub fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment) -> RouteView {
+pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment) -> RouteView {
     let seed = key.to_string().bytes().map(u64::from).sum::<u64>() * 31;
     let end = at.as_millis() / 2000 * 2000;
     let course: Vec<Point> = (0..300)

@@ -20,30 +20,30 @@ use tokio::sync::watch;
 use crate::fleet;
 
 /// Cookies of the people on the stage, each with the role it is named after.
-pub const VIEWER: &str = "viewer-session";
-pub const EDITOR: &str = "editor-session";
-pub const ADMIN: &str = "admin-session";
+pub(crate) const VIEWER: &str = "viewer-session";
+pub(crate) const EDITOR: &str = "editor-session";
+pub(crate) const ADMIN: &str = "admin-session";
 /// Signs in once.
-pub const LINK: &str = "one-time-token";
-pub const PASSWORD: &str = "correct horse";
+pub(crate) const LINK: &str = "one-time-token";
+pub(crate) const PASSWORD: &str = "correct horse";
 
 #[derive(Clone)]
-pub struct Stage {
+pub(crate) struct Stage {
     published: watch::Sender<Arc<FleetSnapshot>>,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
-pub struct State {
-    pub history: Vec<PolicyRevision>,
-    pub record: Vec<(i64, AuditRow)>,
-    pub kills: Vec<KillState>,
-    pub link_spent: bool,
-    pub signed_out: Vec<String>,
+pub(crate) struct State {
+    pub(crate) history: Vec<PolicyRevision>,
+    pub(crate) record: Vec<(i64, AuditRow)>,
+    pub(crate) kills: Vec<KillState>,
+    pub(crate) link_spent: bool,
+    pub(crate) signed_out: Vec<String>,
 }
 
 impl Stage {
-    pub fn new(snapshot: FleetSnapshot) -> Self {
+    pub(crate) fn new(snapshot: FleetSnapshot) -> Self {
         let mut state = State::default();
         for (i, (percentile, why)) in
             [(0.99, "first try"), (0.97, "more of the tail"), (0.95, "after the cache change")]
@@ -68,7 +68,7 @@ impl Stage {
     }
 
     /// Publishes a snapshot, with the stage's own policies and kill switches in it.
-    pub fn publish(&self, mut snapshot: FleetSnapshot) {
+    pub(crate) fn publish(&self, mut snapshot: FleetSnapshot) {
         {
             let state = self.state.lock().unwrap();
             self.dress(&state, &mut snapshot);
@@ -95,7 +95,7 @@ impl Stage {
             .collect();
     }
 
-    pub fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
         read(&mut self.state.lock().unwrap())
     }
 

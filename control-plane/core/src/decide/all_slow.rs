@@ -20,6 +20,8 @@ pub(crate) const CALM_FOR: Duration = Duration::from_secs(10);
 /// Calls the median needs: it is then known to within some 4 %, and a lasting 2.2 times the base
 /// is not taken for 2.5.
 const CALLS: u64 = 300;
+/// Slices without a call after which what came before is no news any more.
+const SILENCE: usize = 3;
 /// Slices between two levels of the base, and what each looks at.
 const LEVEL_EVERY: u64 = 10;
 /// Calls a level needs.
@@ -135,7 +137,9 @@ impl Base {
             .flatten()
             .and_then(micros);
         match (level, phase) {
-            (Some(level), Phase::Learning) if self.over == 0 => push(&mut self.levels, level, LEVELS),
+            (Some(level), Phase::Learning) if self.over == 0 => {
+                push(&mut self.levels, level, LEVELS);
+            }
             (Some(level), Phase::Slow) => {
                 push(&mut self.steady, level, STEADY_LEVELS);
                 self.accept_steady();
@@ -149,7 +153,8 @@ impl Base {
     fn compare(&mut self, windows: &Windows, named: &BTreeMap<ReplicaName, Entry>, now: Moment) {
         let window = windows.grown(WINDOW_MIN, WINDOW_MAX, |window| window.calls() >= CALLS);
         let primaries = healthy(windows, &window, named);
-        if primaries.count() < CALLS {
+        let silent = windows.over(SILENCE).calls() == 0;
+        if silent || primaries.count() < CALLS {
             self.unknown();
             return;
         }
@@ -167,7 +172,9 @@ impl Base {
             .median
             .or_else(|| curve.known_until())
             .map(|median| median.as_secs_f64() / base.as_secs_f64());
-        let calm = self.median.is_some_and(|median| median < base.mul_f64(CALM));
+        let calm = self
+            .median
+            .is_some_and(|median| median < base.mul_f64(CALM));
         self.calm = if calm { self.calm.or(Some(now)) } else { None };
     }
 
@@ -186,7 +193,8 @@ impl Base {
         let Some(level) = lower_median(&self.steady).and_then(micros) else {
             return;
         };
-        let within = |other: &u32| (f64::from(*other) / f64::from(level) - 1.0).abs() <= STEADY_WITHIN;
+        let within =
+            |other: &u32| (f64::from(*other) / f64::from(level) - 1.0).abs() <= STEADY_WITHIN;
         if self.steady.iter().all(within) {
             self.replace(level);
         }

@@ -26,6 +26,10 @@ const PHI_HEDGES: u64 = 100;
 /// Standard errors taken off phi before the budget is cut by it: chance alone must not.
 const PHI_DOUBT: f64 = 2.0;
 
+/// Least share of the budget that is lent while hedging is on: with none there would be no hedges to
+/// see by whether it should be off, or all of it be lent again.
+const LENT_MIN: f64 = 0.2;
+
 /// What was pushed in the last ticks: agents may still use the one before the last.
 const PUSHED: usize = 3;
 
@@ -104,6 +108,6 @@ impl Phi {
 
     /// The share of the budget that is lent.
     pub(crate) fn lent(&self) -> f64 {
-        1.0 - (self.value - PHI_DOUBT * self.error).clamp(0.0, 1.0)
+        (1.0 - (self.value - PHI_DOUBT * self.error)).clamp(LENT_MIN, 1.0)
     }
 }

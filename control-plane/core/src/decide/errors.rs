@@ -24,9 +24,18 @@ const WELL: f64 = 0.5;
 ///
 /// Over: on the present window, which is robust, and on the shortest with a hundred primaries, so
 /// that what is over is not acted on. Well: on the short one, so that it is seen within seconds.
-pub(crate) fn errors(windows: &Windows, named: &BTreeMap<ReplicaName, Entry>, limit: f64) -> Verdict {
+pub(crate) fn errors(
+    windows: &Windows,
+    named: &BTreeMap<ReplicaName, Entry>,
+    limit: f64,
+) -> Verdict {
+    if windows.over(1).sum(|totals| totals.primary_finished) == 0 {
+        return Verdict::Unknown;
+    }
     let primaries = |window: &Lookback<'_>| Healthy::count(window, named).finished;
-    let short = windows.grown(WINDOW_MIN, WINDOW_MAX, |w| primaries(w) >= ERROR_PRIMARIES_MIN);
+    let short = windows.grown(WINDOW_MIN, WINDOW_MAX, |w| {
+        primaries(w) >= ERROR_PRIMARIES_MIN
+    });
     let long = windows.grown(WINDOW_MIN, WINDOW_MAX, |w| primaries(w) >= WINDOW_CALLS);
     let rate = |window: &Lookback<'_>| {
         let seen = Healthy::count(window, named);
@@ -46,7 +55,12 @@ pub(crate) fn push_back(windows: &Windows) -> Verdict {
     let attempts = |window: &Lookback<'_>| {
         window.sum(|t| t.primary_finished) + window.sum(|t| t.hedge_finished)
     };
-    let short = windows.grown(WINDOW_MIN, WINDOW_MAX, |w| attempts(w) >= ERROR_PRIMARIES_MIN);
+    if attempts(&windows.over(1)) == 0 {
+        return Verdict::Unknown;
+    }
+    let short = windows.grown(WINDOW_MIN, WINDOW_MAX, |w| {
+        attempts(w) >= ERROR_PRIMARIES_MIN
+    });
     let long = windows.grown(WINDOW_MIN, WINDOW_MAX, |w| attempts(w) >= WINDOW_CALLS);
     let rate = |window: &Lookback<'_>| {
         let ended = attempts(window);
@@ -58,7 +72,13 @@ pub(crate) fn push_back(windows: &Windows) -> Verdict {
     let (Some(now), Some((lasting, _))) = (rate(&short), rate(&long)) else {
         return Verdict::Unknown;
     };
-    judge("push-back rate", now, lasting, PUSH_BACK_LIMIT, PUSH_BACK_GONE)
+    judge(
+        "push-back rate",
+        now,
+        lasting,
+        PUSH_BACK_LIMIT,
+        PUSH_BACK_GONE,
+    )
 }
 
 fn judge(

@@ -70,18 +70,20 @@ pub(crate) fn figures(
 /// primaries they are sent for: P(Y < X - d | X > d). What is longer than the curve is known counts
 /// as won.
 fn expected_wins(curve: &SurvivalCurve, threshold: Duration) -> Option<f64> {
-    let crossed = curve.survival_at(threshold).filter(|&crossed| crossed > 0.0)?;
+    let crossed = curve
+        .survival_at(threshold)
+        .filter(|&crossed| crossed > 0.0)?;
     let mut wins = 0.0;
     let mut before = crossed;
     for step in curve.steps() {
         let end = Duration::from_nanos((step.upper_edge_us * 1e3) as u64);
-        if end <= threshold {
+        let Some(hedged_for) = end.checked_sub(threshold) else {
             continue;
-        }
+        };
         let ended = (before - step.survival).max(0.0);
         before = before.min(step.survival);
         if ended > 0.0 {
-            let hedge_alive = curve.survival_at(end - threshold).unwrap_or(0.0);
+            let hedge_alive = curve.survival_at(hedged_for).unwrap_or(0.0);
             wins += ended * (1.0 - hedge_alive);
         }
     }

@@ -22,7 +22,7 @@ pub(crate) enum Verdict {
     Well(Findings),
     /// Between the two.
     Between,
-    /// Too little to say: counts as neither.
+    /// Too little to say, or nothing new: changes nothing.
     Unknown,
 }
 
@@ -71,7 +71,8 @@ impl Latch {
         let (over, well, findings) = match verdict {
             Verdict::Over(findings) => (self.over + 1, 0, findings),
             Verdict::Well(findings) => (0, self.well + 1, findings),
-            Verdict::Between | Verdict::Unknown => (0, 0, Findings::default()),
+            Verdict::Between => (0, 0, Findings::default()),
+            Verdict::Unknown => return None,
         };
         (self.over, self.well) = (over, well);
         match &self.tripped {
@@ -115,8 +116,11 @@ mod tests {
 
     #[test]
     fn two_ticks_over_switch_off_and_one_does_not() {
-        assert_eq!(run([over(), well(), over(), over()]), [false, false, false, true]);
-        assert_eq!(run([over(), Verdict::Unknown, over()]), [false; 3]);
+        assert_eq!(
+            run([over(), well(), over(), over()]),
+            [false, false, false, true]
+        );
+        assert_eq!(run([over(), Verdict::Between, over()]), [false; 3]);
     }
 
     #[test]
@@ -127,7 +131,9 @@ mod tests {
 
     #[test]
     fn p16_silence_never_lets_go() {
-        let off = run([over(), over()].into_iter().chain((0..500).map(|_| Verdict::Unknown)));
+        let off = run([over(), over()]
+            .into_iter()
+            .chain((0..500).map(|_| Verdict::Unknown)));
         assert!(off[1..].iter().all(|off| *off));
     }
 }

@@ -129,7 +129,10 @@ pub(crate) fn record(
     again: Option<Findings>,
 ) -> Change {
     let (words, evidence) = match again.filter(|_| memory.mode == Mode::On) {
-        Some(again) => (format!("{}; {}", reasons.words, again.words), again.evidence),
+        Some(again) => (
+            format!("{}; {}", reasons.words, again.words),
+            again.evidence,
+        ),
         None => (reasons.words.clone(), reasons.evidence.clone()),
     };
     Change {

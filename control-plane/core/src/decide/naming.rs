@@ -138,28 +138,45 @@ fn over(counts: &Counts<'_>, kind: Named, floor: f64) -> Vec<(Named, ReplicaName
         };
         let share = (events as f64 / calls as f64).min(1.0);
         // The larger of the two variances: few events make their own look smaller than it is.
-        let variance = (share * (1.0 - share)).max(reference * (1.0 - reference)) / calls as f64;
-        if share > TIMES_TO_NAME * reference
-            && share - reference > ERRORS_ABOVE * variance.sqrt()
+        let theirs = reference.share * (1.0 - reference.share);
+        let variance =
+            (share * (1.0 - share)).max(theirs) / calls as f64 + theirs / reference.calls as f64;
+        if share > TIMES_TO_NAME * reference.share
+            && share - reference.share > ERRORS_ABOVE * variance.sqrt()
         {
-            found.push((kind, (*replica).clone(), share / reference));
+            found.push((kind, (*replica).clone(), share / reference.share));
         }
     }
     found
 }
 
-/// The lower median of the others' shares, at least the floor. None where there are no others.
-fn reference(counts: &Counts<'_>, of: &ReplicaName, kind: Named, floor: f64) -> Option<f64> {
-    let mut shares: Vec<f64> = counts
+/// What a replica is compared with.
+struct Reference {
+    /// The lower median of the others' shares, at least the floor.
+    share: f64,
+    /// The calls that median rests on: it is known no better than they tell.
+    calls: u64,
+}
+
+/// None where there are no others.
+fn reference(counts: &Counts<'_>, of: &ReplicaName, kind: Named, floor: f64) -> Option<Reference> {
+    let mut others: Vec<Reference> = counts
         .iter()
         .filter(|(name, _)| **name != of)
         .map(|(_, other)| events(other, kind))
         .filter(|&(_, calls)| calls >= CALLS_TO_COMPARE)
-        .map(|(events, calls)| (events as f64 / calls as f64).min(1.0))
+        .map(|(events, calls)| Reference {
+            share: (events as f64 / calls as f64).min(1.0),
+            calls,
+        })
         .collect();
-    shares.sort_by(f64::total_cmp);
-    let median = shares.len().checked_sub(1)? / 2;
-    Some(shares[median].max(floor))
+    others.sort_by(|a, b| a.share.total_cmp(&b.share));
+    let middle = others.len().checked_sub(1)? / 2;
+    let median = others.swap_remove(middle);
+    Some(Reference {
+        share: median.share.max(floor),
+        calls: median.calls,
+    })
 }
 
 /// Whether a named replica is like the others again, on what calls it still gets.
@@ -192,5 +209,6 @@ fn is_well(
     let Some(reference) = reference(&counts, replica, entry.named, floors.of(entry.named)) else {
         return true;
     };
-    calls >= CALLS_TO_COMPARE && (events as f64) <= TIMES_TO_RELEASE * reference * calls as f64
+    calls >= CALLS_TO_COMPARE
+        && (events as f64) <= TIMES_TO_RELEASE * reference.share * calls as f64
 }

@@ -34,13 +34,18 @@ const PROBE_TICKS: u32 = 5;
 /// Slices after going off whose hedges were not probes yet: orders and answers are on their way.
 const IN_TRANSIT: u64 = 2;
 /// How long a probe may take before it starts anew: what an agent took with it is not waited for.
-pub(crate) const PROBE_DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const PROBE_DEADLINE: Duration = Duration::from_mins(1);
 /// Longest probe. One that found too little in its time gets twice as long the next time, so that a
 /// dependency with few calls comes to a verdict at all (B37).
-const PROBE_DEADLINE_MAX: Duration = Duration::from_secs(240);
+const PROBE_DEADLINE_MAX: Duration = Duration::from_mins(4);
 /// Expected answers that suffice at the end of the longest probe. Were all of the cause shared, four
 /// of five would answer once in three hundred times.
 const PROBE_EXPECTED_LAST: f64 = 5.0;
+
+/// After a restart: times the target that may cross a threshold of before the fault.
+const CROSSED_CALM: f64 = 2.0;
+/// After a restart: how long a share above that is taken for the fault and not for a new normal.
+const NEW_NORMAL: Duration = Duration::from_mins(5);
 
 /// The state of both rules.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -57,6 +62,10 @@ pub(crate) struct Off {
     tripped: Tripped,
     /// Whether the median went over its limit, then or since.
     pub(crate) by_median: bool,
+    /// Until when, after a restart, the crossed share has to stand in for the base.
+    no_base_until: Option<Moment>,
+    /// Since when the crossed share has been near its target.
+    few_crossed: Option<Moment>,
     probe: Probe,
 }
 
@@ -81,20 +90,29 @@ pub(crate) struct View<'a> {
     pub(crate) mode_from: u64,
     /// Median and base of this tick.
     pub(crate) base: &'a Base,
+    /// The share of the healthy majority's calls that crossed in the present window; None without
+    /// calls.
+    pub(crate) crossed: Option<f64>,
+    /// The share that is to cross.
+    pub(crate) target: f64,
     /// How many replicas are slow together, of how many.
     pub(crate) slow_replicas: (usize, usize),
 }
 
 impl SharedCause {
-    /// Off since before, by a controller that is no more. Its base is unknown, so the probes alone
-    /// decide.
-    pub(crate) fn restored(at: Moment, why: Findings) -> Self {
+    /// Off since before, by a controller that is no more. Its base is unknown, and probes alone
+    /// cannot tell that everything is slow. But its threshold of before the fault is known to the
+    /// agents: until too many calls no longer cross that, it is not well (for five minutes at most,
+    /// after which the new speed counts as normal).
+    pub(crate) fn restored(at: Moment, now: Moment, why: Findings) -> Self {
         let off = Off {
             tripped: Tripped { at, why },
             by_median: false,
+            no_base_until: Some(now.plus(NEW_NORMAL)),
+            few_crossed: None,
             probe: Probe {
                 from: 0,
-                since: at,
+                since: now,
                 deadline: PROBE_DEADLINE,
                 well: 0,
             },
@@ -150,9 +168,15 @@ impl SharedCause {
         self.off = Some(Off {
             tripped: Tripped {
                 at: view.now,
-                why: if slow { why_slow(view) } else { why_shared(shared) },
+                why: if slow {
+                    why_slow(view)
+                } else {
+                    why_shared(shared)
+                },
             },
             by_median: slow,
+            no_base_until: None,
+            few_crossed: None,
             probe: Probe {
                 from: view.windows.pushed() + IN_TRANSIT,
                 since: view.now,
@@ -174,9 +198,15 @@ impl SharedCause {
         let expected = self.test.map_or(0.0, |(test, _)| test.expected);
         let last = off.probe.deadline >= PROBE_DEADLINE_MAX && since_probe >= off.probe.deadline;
         let enough = expected >= PROBE_EXPECTED || (last && expected >= PROBE_EXPECTED_LAST);
-        let ratio = self.test.and_then(|(test, _)| test.ratio).filter(|_| enough);
+        let ratio = self
+            .test
+            .and_then(|(test, _)| test.ratio)
+            .filter(|_| enough);
         let well = ratio.is_some_and(|ratio| ratio > HELPS_RATIO);
+        let news = view.windows.last().is_some_and(|slice| ended(slice) > 0);
         off.probe.well = match ratio {
+            // Without a new answer nothing is better than a second ago (P16).
+            _ if !news => off.probe.well,
             Some(_) if well => off.probe.well + 1,
             // Chance alone takes fifteen independent ones there every other minute.
             Some(ratio) if ratio > UNDECIDED_RATIO => off.probe.well,
@@ -184,7 +214,18 @@ impl SharedCause {
         };
 
         let stayed = view.now.since(off.tripped.at) >= LEAST_STAY;
-        let calm = !off.by_median || view.base.is_calm(view.now);
+        let few = view
+            .crossed
+            .is_some_and(|crossed| crossed <= CROSSED_CALM * view.target);
+        off.few_crossed = few.then(|| off.few_crossed.unwrap_or(view.now));
+        let calm = if off.by_median {
+            view.base.is_calm(view.now)
+        } else {
+            off.no_base_until.is_none_or(|until| {
+                let few = off.few_crossed.map(|since| view.now.since(since));
+                view.now >= until || few.is_some_and(|few| few >= all_slow::CALM_FOR)
+            })
+        };
         let proven = off.probe.well >= PROBE_TICKS || (last && well);
         // Where nothing may be hedged at all there are no probes: speed alone has to do.
         let only_speed = off.by_median && !matches!(view.mode, Mode::Probing(_));
@@ -212,7 +253,6 @@ impl SharedCause {
 /// Hedges against the primaries' curve of the same window, grown until enough is expected.
 fn test(windows: &Windows, slices_max: usize, expected: f64) -> Option<(LogRank, Duration)> {
     // About as many answers are expected as hedges ended; counting those is cheap, the test is not.
-    let ended = |slice: &Slice| slice.hedge_done.count() + slice.hedge_censored.count();
     let likely = windows.grown(WINDOW.0.min(slices_max), slices_max, |window| {
         window.parts().map(ended).sum::<u64>() as f64 >= expected * LIKELY
     });
@@ -226,6 +266,10 @@ fn test(windows: &Windows, slices_max: usize, expected: f64) -> Option<(LogRank,
         }
         slices = (slices + (slices / 3).max(1)).min(slices_max);
     }
+}
+
+fn ended(slice: &Slice) -> u64 {
+    slice.hedge_done.count() + slice.hedge_censored.count()
 }
 
 fn test_on(window: &Lookback<'_>) -> Option<LogRank> {
@@ -251,7 +295,12 @@ fn why_slow(view: &View<'_>) -> Findings {
             times(ratio)
         ),
         evidence: vec![
-            evidence("median / base", ratio, all_slow::LIMIT, Duration::from_secs(2)),
+            evidence(
+                "median / base",
+                ratio,
+                all_slow::LIMIT,
+                Duration::from_secs(2),
+            ),
             Evidence {
                 what: "replicas slow together".into(),
                 value: slow as f64,
@@ -289,12 +338,24 @@ fn why_again(by_median: bool, view: &View<'_>, test: Option<(LogRank, Duration)>
     let mut words = Vec::new();
     let mut figures = Vec::new();
     if let Some((ratio, window)) = test.and_then(|(test, window)| Some((test.ratio?, window))) {
-        words.push(format!("probes answer {ratio:.2} times as often as independent ones would"));
-        figures.push(evidence("hedges answered / expected", ratio, HELPS_RATIO, window));
+        words.push(format!(
+            "probes answer {ratio:.2} times as often as independent ones would"
+        ));
+        figures.push(evidence(
+            "hedges answered / expected",
+            ratio,
+            HELPS_RATIO,
+            window,
+        ));
     }
     if let Some(ratio) = view.base.ratio().filter(|_| by_median) {
         words.push(format!("median {} times its base", times(ratio)));
-        figures.push(evidence("median / base", ratio, all_slow::CALM, all_slow::CALM_FOR));
+        figures.push(evidence(
+            "median / base",
+            ratio,
+            all_slow::CALM,
+            all_slow::CALM_FOR,
+        ));
     }
     Findings {
         words: words.join(", "),

@@ -102,16 +102,16 @@ impl Track {
     /// Followed upward, it would leave nothing to probe with once all is well again; and where many
     /// attempts fail, which is when they would have answered, the curve is far above the true one.
     pub(crate) fn hold(&mut self, view: Option<&View<'_>>) {
-        let before = self.recent.iter().copied().min().or(self.value);
-        let present =
-            view.and_then(|view| view.primaries.curve().quantile(1.0 - view.target * self.trim));
-        // Nothing from before, as after a restart: the present is all there is, and held from now.
-        let Some(value) = before.map_or(present, |before| {
-            Some(present.map_or(before, |present| present.min(before)))
-        }) else {
+        // Nothing from before, as after a restart: agents keep the one they hold.
+        let Some(before) = self.recent.iter().copied().min().or(self.value) else {
             return;
         };
-        self.value = Some(value);
+        let present = view.and_then(|view| {
+            view.primaries
+                .curve()
+                .quantile(1.0 - view.target * self.trim)
+        });
+        self.value = Some(present.map_or(before, |present| present.min(before)));
     }
 
     fn take(&mut self, value: Duration) {

@@ -35,7 +35,10 @@ pub(crate) fn reasons(
     }
     let words = match memory.mode {
         Mode::Off(OffReason::KillSwitch) => {
-            format!("off: kill switch, by {}", situation.killed_by.unwrap_or("unknown"))
+            format!(
+                "off: kill switch, by {}",
+                situation.killed_by.unwrap_or("unknown")
+            )
         }
         Mode::Off(OffReason::Policy) => "off: the policy says off".into(),
         Mode::Off(reason) | Mode::Probing(reason) => format!("off: {}", reason.as_str()),

@@ -106,7 +106,11 @@ impl<'a> Lookback<'a> {
     /// Primaries of one replica.
     pub fn primary_of(&self, replica: &ReplicaName) -> Attempts {
         let mut sum = Attempts::default();
-        for part in self.parts.iter().filter_map(|part| part.replicas.get(replica)) {
+        for part in self
+            .parts
+            .iter()
+            .filter_map(|part| part.replicas.get(replica))
+        {
             part.primary_done.add_to(&mut sum.done);
             part.primary_censored.add_to(&mut sum.censored);
         }

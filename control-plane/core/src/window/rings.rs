@@ -134,7 +134,9 @@ impl Windows {
     /// The window everything is estimated on: the shortest with [`WINDOW_CALLS`] calls. None where
     /// the longest has fewer than [`WINDOW_CALLS_MIN`].
     pub fn present(&self) -> Option<Lookback<'_>> {
-        let window = self.grown(WINDOW_MIN, WINDOW_MAX, |window| window.calls() >= WINDOW_CALLS);
+        let window = self.grown(WINDOW_MIN, WINDOW_MAX, |window| {
+            window.calls() >= WINDOW_CALLS
+        });
         (window.calls() >= WINDOW_CALLS_MIN).then_some(window)
     }
 
@@ -144,8 +146,7 @@ impl Windows {
     }
 
     fn newest(&self, slices: usize) -> impl Iterator<Item = &Slice> {
-        self.fine
-            .range(self.fine.len().saturating_sub(slices)..)
+        self.fine.range(self.fine.len().saturating_sub(slices)..)
     }
 }
 
@@ -177,7 +178,16 @@ mod tests {
     fn a_lookback_is_the_newest_slices_and_whole_blocks_beyond() {
         // The n-th second has n calls.
         let windows = windows(1..=57);
-        for (asked, slices) in [(1, 1), (2, 2), (20, 20), (21, 20), (27, 27), (28, 27), (37, 37), (60, 57)] {
+        for (asked, slices) in [
+            (1, 1),
+            (2, 2),
+            (20, 20),
+            (21, 20),
+            (27, 27),
+            (28, 27),
+            (37, 37),
+            (60, 57),
+        ] {
             let lookback = windows.over(asked);
             assert_eq!(lookback.slices(), slices, "asked for {asked}");
             let expected: u64 = (57 - slices as u64 + 1..=57).sum();

@@ -6,6 +6,7 @@ use hedgerow_core::effect::{AlertState, Record};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{AlertPhase, AlertRule};
 use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::ids::ReplicaName;
 
 use crate::traffic::Traffic;
 use crate::world::{World, policy_with, route, set};
@@ -311,7 +312,7 @@ fn probation_follows_the_named_and_is_a_new_stamp() {
     assert_eq!(
         held.probation
             .iter()
-            .map(|it| it.as_str())
+            .map(ReplicaName::as_str)
             .collect::<Vec<_>>(),
         ["r0"]
     );
@@ -424,7 +425,7 @@ fn what_is_over_is_shown_for_an_hour() {
     world.seconds(30, &[(route(), STORM)]);
     world.seconds(40, &[(route(), CALLS)]);
     assert_eq!(world.snapshot().alerts[0].phase, AlertPhase::Resolved);
-    world.now = world.now.plus(Duration::from_secs(3_600));
+    world.now = world.now.plus(Duration::from_hours(1));
     world.second(&[(route(), CALLS)]);
     assert!(world.snapshot().alerts.is_empty());
 }

@@ -86,7 +86,7 @@ fn b47_a_refused_directive_is_not_sent_again_until_it_changes() {
         .insert(route());
     world
         .ordered(set(policy_with(|it| {
-            it.intent = hedgerow_protocol::policy::Intent::Observe
+            it.intent = hedgerow_protocol::policy::Intent::Observe;
         })))
         .unwrap();
     let sent = |world: &World| {
@@ -227,7 +227,7 @@ fn b52_a_store_restored_from_a_copy_begins_a_new_epoch_and_agents_take_its_lower
     for number in 1..=5 {
         world
             .ordered(set(policy_with(|it| {
-                it.budget = 0.1 + f64::from(number) / 100.0
+                it.budget = 0.1 + f64::from(number) / 100.0;
             })))
             .unwrap();
     }

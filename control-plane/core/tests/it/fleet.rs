@@ -141,7 +141,7 @@ fn p18_the_same_run_at_another_date_decides_the_same() {
         let modes: Vec<_> = transitions.map(|it| (it.at.since(start), it.to)).collect();
         (sent, modes)
     };
-    let (hour, start) = (Duration::from_secs(3600), crate::world::START);
+    let (hour, start) = (Duration::from_hours(1), crate::world::START);
     assert_eq!(run(start), run(start.plus(hour)));
 }
 

@@ -13,7 +13,6 @@ mod orders;
 mod random;
 mod reports;
 mod restart;
-mod scale_tmp;
 mod store;
 mod traffic;
 mod world;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hedgerow_core::event::{ConnectionId, Departure, Event, KillScope, Order};
 use hedgerow_protocol::directive::Mode;
-use hedgerow_protocol::ids::{DependencyName, RouteKey};
+use hedgerow_protocol::ids::{DependencyName, Incarnation, RouteKey};
 use hedgerow_protocol::policy::Intent;
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ use crate::store::Answers;
 use crate::traffic::Traffic;
 use crate::world::{World, policy_with, route, set};
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Step {
     Second(Load),
     Join(u64),
@@ -113,90 +113,35 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// The agent a step is about, of those that are there.
+fn nth(world: &World, which: u64) -> Option<ConnectionId> {
+    let count = world.agents.len() as u64;
+    let at = which.checked_rem(count)?;
+    world.agents.keys().nth(at as usize).copied()
+}
+
 fn take(world: &mut World, step: Step, next: &mut u64) {
-    let nth = |world: &World, which: u64| {
-        let count = world.agents.len() as u64;
-        (count > 0).then(|| *world.agents.keys().nth((which % count) as usize).unwrap())
-    };
     match step {
         Step::Second(load) => {
             let search = RouteKey::new("search", "query").unwrap();
-            world.seconds(3, &[(route(), load.traffic()), (search, Traffic::HEALTHY)]);
+            let loads = [(route(), load.traffic()), (search, Traffic::HEALTHY)];
+            world.seconds(3, &loads);
         }
         Step::Join(which) => {
             *next += 1;
             let mut agent = Agent::new(which);
-            agent.incarnation = hedgerow_protocol::ids::Incarnation(*next);
+            agent.incarnation = Incarnation(*next);
             agent.connection = ConnectionId(*next);
             world.join(agent);
         }
-        Step::Leave(which, left) => {
+        Step::Leave(which, _)
+        | Step::Clone(which)
+        | Step::Deaf(which, _)
+        | Step::Refuses(which, _)
+        | Step::Heartbeat(which) => {
             if let Some(connection) = nth(world, which) {
-                let how = if left {
-                    Departure::Left
-                } else {
-                    Departure::Lost
-                };
-                let mut agent = world.leave(connection, how);
-                if !left {
-                    *next += 1;
-                    agent.connection = ConnectionId(*next);
-                    agent.deaf = false;
-                    world.join(agent);
-                }
+                take_with(world, step, connection, next);
             }
-        }
-        Step::Clone(which) => {
-            if let Some(connection) = nth(world, which) {
-                *next += 1;
-                let mut clone = world.agents[&connection].clone();
-                clone.connection = ConnectionId(*next);
-                world.join(clone);
-            }
-        }
-        Step::Deaf(which, deaf) => {
-            if let Some(connection) = nth(world, which) {
-                world.agents.get_mut(&connection).unwrap().deaf = deaf;
-            }
-        }
-        Step::Refuses(which, refuses) => {
-            if let Some(connection) = nth(world, which) {
-                let refused = &mut world.agents.get_mut(&connection).unwrap().refuses;
-                if refuses {
-                    refused.insert(route());
-                } else {
-                    refused.clear();
-                }
-            }
-        }
-        Step::Heartbeat(which) => {
-            if let Some(connection) = nth(world, which) {
-                let held_hash = world.agents[&connection].hash();
-                world.event(Event::Heartbeat {
-                    connection,
-                    held_hash,
-                });
-            }
-        }
-        Step::Policy(intent, budget) => {
-            world.order(set(policy_with(|it| {
-                it.intent = intent;
-                it.budget = f64::from(budget) / 100.0;
-            })));
-        }
-        Step::Kill(all, engaged) => {
-            let scope = if all {
-                KillScope::Everything
-            } else {
-                KillScope::Dependency(DependencyName::new("catalog").unwrap())
-            };
-            world.order(Order::Kill { scope, engaged });
-        }
-        Step::Release => {
-            world.order(Order::Release { route: route() });
-        }
-        Step::AcceptBase => {
-            world.order(Order::AcceptBase { route: route() });
         }
         Step::Store(answers) => world.store.answers = answers,
         Step::Answer(durable) => {
@@ -209,6 +154,72 @@ fn take(world: &mut World, step: Step, next: &mut u64) {
             world.tick();
         }
         Step::Restart => world.restart(Duration::from_secs(7)),
+        order => {
+            world.order(ordered(order));
+        }
+    }
+}
+
+/// A step of one agent.
+fn take_with(world: &mut World, step: Step, connection: ConnectionId, next: &mut u64) {
+    match step {
+        Step::Leave(_, left) => {
+            let how = if left {
+                Departure::Left
+            } else {
+                Departure::Lost
+            };
+            let mut agent = world.leave(connection, how);
+            if !left {
+                *next += 1;
+                agent.connection = ConnectionId(*next);
+                agent.deaf = false;
+                world.join(agent);
+            }
+        }
+        Step::Clone(_) => {
+            *next += 1;
+            let mut clone = world.agents[&connection].clone();
+            clone.connection = ConnectionId(*next);
+            world.join(clone);
+        }
+        Step::Deaf(_, deaf) => world.agents.get_mut(&connection).unwrap().deaf = deaf,
+        Step::Refuses(_, refuses) => {
+            let refused = &mut world.agents.get_mut(&connection).unwrap().refuses;
+            if refuses {
+                refused.insert(route());
+            } else {
+                refused.clear();
+            }
+        }
+        _ => {
+            let held_hash = world.agents[&connection].hash();
+            world.event(Event::Heartbeat {
+                connection,
+                held_hash,
+            });
+        }
+    }
+}
+
+/// A step that is a person's order.
+fn ordered(step: Step) -> Order {
+    match step {
+        Step::Policy(intent, budget) => set(policy_with(|it| {
+            it.intent = intent;
+            it.budget = f64::from(budget) / 100.0;
+        })),
+        Step::Kill(all, engaged) => {
+            let catalog = DependencyName::new("catalog").unwrap();
+            let scope = if all {
+                KillScope::Everything
+            } else {
+                KillScope::Dependency(catalog)
+            };
+            Order::Kill { scope, engaged }
+        }
+        Step::Release => Order::Release { route: route() },
+        _ => Order::AcceptBase { route: route() },
     }
 }
 

@@ -15,6 +15,9 @@ use crate::world::{START, World, policy, route, set};
 
 const CALLS: Traffic = Traffic::HEALTHY;
 
+/// Makes a report one that no honest agent sends.
+type Spoil = fn(&mut Report);
+
 fn started(world: &World) -> u64 {
     world.view(&route()).totals.started
 }
@@ -129,15 +132,15 @@ fn a_report_of_more_than_five_seconds_is_counted_but_not_timed() {
 fn p12_impossible_reports_are_refused_whole_counted_and_shown() {
     let mut world = World::new();
     world.join(Agent::new(1));
-    let spoilers: [(&str, fn(&mut Report)); 6] = [
+    let spoilers: [(&str, Spoil); 6] = [
         ("hedged (401) is above crossed (20)", |it| {
-            it.routes[0].totals.hedged = 401
+            it.routes[0].totals.hedged = 401;
         }),
         ("won (1) is above hedged (0)", |it| {
-            it.routes[0].totals.won = 1
+            it.routes[0].totals.won = 1;
         }),
         ("crossed (401) is above started (400)", |it| {
-            it.routes[0].totals.crossed = 401
+            it.routes[0].totals.crossed = 401;
         }),
         ("is there twice", |it| it.routes.push(it.routes[0].clone())),
         ("primaries in histograms", |it| {
@@ -190,8 +193,8 @@ fn p12_a_counter_that_went_back_is_refused() {
 }
 
 #[test]
-fn p12_ten_liars_of_a_hundred_move_the_threshold_by_a_bounded_amount() {
-    let threshold_with = |liars: u64| {
+fn p12_a_liar_of_a_hundred_weighs_no_more_than_its_share() {
+    let figures_with = |liars: u64| {
         let mut world = World::new();
         for number in 1..=100 {
             world.join(Agent::new(number));
@@ -213,10 +216,17 @@ fn p12_ten_liars_of_a_hundred_move_the_threshold_by_a_bounded_amount() {
             }
             world.tick();
         }
-        world.view(&route()).figures.unwrap().p50.unwrap()
+        let figures = world.view(&route()).figures.unwrap();
+        (figures.p50.unwrap(), figures.threshold.unwrap())
     };
-    let (honest, one_liar) = (threshold_with(0), threshold_with(1));
-    assert!(one_liar < honest * 2, "{one_liar:?} for {honest:?}");
+    let ((median, threshold), (median_then, threshold_then)) = (figures_with(0), figures_with(1));
+    // Alone it made nineteen calls of twenty; as a twentieth it cannot be the median, nor more than
+    // the slowest twentieth of all.
+    assert!(median_then < median * 2, "{median_then:?} for {median:?}");
+    assert!(
+        threshold_then < threshold * 20,
+        "{threshold_then:?} for {threshold:?}"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::report::Refusal;
 
 use crate::chart::Band;
-use crate::format::{Figure, Time, count, grouped, latency, percent, significant, span};
+use crate::format::{Figure, Time, count, grouped, latency, percent, percent_set, significant, span};
 use crate::pages::state::{Badge, reason_words};
 
 /// What the route does and why, with the figures that decided it.
@@ -22,6 +22,8 @@ pub(super) struct Verdict {
     pub(super) for_long: String,
     pub(super) tries_again: Option<String>,
     pub(super) evidence: Vec<EvidenceRow>,
+    /// Whether the evidence speaks against hedging.
+    pub(super) against: bool,
     pub(super) cure: Option<String>,
     /// Whether a person has to let it decide again.
     pub(super) held: bool,
@@ -36,7 +38,6 @@ pub(super) struct EvidenceRow {
     pub(super) value: String,
     pub(super) limit: String,
     pub(super) window: String,
-    pub(super) beyond: bool,
 }
 
 impl EvidenceRow {
@@ -50,7 +51,6 @@ impl EvidenceRow {
             value: unit(e.value),
             limit: unit(e.limit),
             window: if e.window.is_zero() { "–".into() } else { span(e.window) },
-            beyond: e.value > e.limit,
         }
     }
 }
@@ -74,6 +74,7 @@ impl Verdict {
                 if left.is_zero() { "now".into() } else { format!("in {}", span(left)) }
             }),
             evidence: view.evidence.iter().map(EvidenceRow::new).collect(),
+            against: view.mode.reason().is_some(),
             cure: cure(view),
             held: view.mode == Mode::Off(OffReason::TooManyChanges),
             slow: matches!(
@@ -102,7 +103,7 @@ fn cure(view: &RouteView) -> Option<String> {
         (None, Some(names)) => Some(format!(
             "{names} is what is slow. Ejecting it is the cure: hedging can carry at most {} of slow \
              traffic.",
-            percent(budget)
+            percent_set(budget)
         )),
         (None, None) => None,
     }
@@ -155,7 +156,7 @@ impl KeyFigures {
                 "Hedge rate",
                 "%",
                 Figure::percent(get(|f| f.hedge_rate), why),
-                f.map(|f| format!("target {}, budget {}", percent(f.target), percent(f.budget))),
+                f.map(|f| format!("target {}, budget {}", percent_set(f.target), percent_set(f.budget))),
             ),
             cell(
                 "Demand",
@@ -172,8 +173,8 @@ impl KeyFigures {
             ),
             cell("Errors", "%", Figure::percent(get(|f| f.error_rate), why), None),
             cell(
-                "Answered / expected",
-                "hedges",
+                "Answered/expected",
+                "",
                 Figure::number(get(|f| f.hedges_answered_ratio), why),
                 f.and_then(|f| f.phi).map(|phi| format!("{} of slowness shared", percent(phi))),
             ),

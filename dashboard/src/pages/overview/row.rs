@@ -2,7 +2,7 @@
 
 use askama::Template;
 use askama::filters::HtmlSafe;
-use hedgerow_core::view::{Acked, Figures, FleetSnapshot, RouteView};
+use hedgerow_core::view::{Acked, AlertPhase, Figures, FleetSnapshot, NoData, RouteView};
 use hedgerow_protocol::ids::RouteKey;
 
 use super::worth::{rank, rank_of};
@@ -24,6 +24,8 @@ pub(super) struct Row {
     address: String,
     badge: Badge,
     words: String,
+    /// Rules that fire or are about to.
+    alerts: Vec<&'static str>,
     since: String,
     calls: Figure,
     success: Figure,
@@ -47,7 +49,7 @@ impl HtmlSafe for Row {}
 impl Row {
     pub(super) fn new(view: &RouteView, snapshot: &FleetSnapshot) -> Self {
         let figures = view.figures;
-        let why = view.no_data.map_or("not enough traffic", hedgerow_core::view::NoData::words);
+        let why = view.no_data.map_or("not enough traffic", NoData::words);
         let get = |f: fn(&Figures) -> Option<f64>| figures.as_ref().and_then(f);
         let time = |f: fn(&Figures) -> Option<std::time::Duration>| figures.as_ref().and_then(f);
         let unhedged = if view.mode.hedges() { why } else { "hedging is off" };
@@ -61,6 +63,14 @@ impl Row {
             address: route_address(&view.route),
             badge: Badge::route(view),
             words: reason_words(view).to_owned(),
+            alerts: snapshot
+                .alerts
+                .iter()
+                .filter(|a| a.phase != AlertPhase::Resolved && a.state.route == view.route)
+                // Off and probing say why already.
+                .filter(|_| view.mode.reason().is_none())
+                .map(|a| a.state.rule.as_str())
+                .collect(),
             since: span(snapshot.at.since(view.since)),
             calls: Figure::rate(get(|f| Some(f.calls_per_s)), "calls/s", why),
             success: Figure::success(get(|f| f.success), why),
@@ -76,7 +86,10 @@ impl Row {
             threshold: Figure::millis(time(|f| f.threshold), why),
             acked: view.acked,
             spark: Spark::new(&view.course, SPARK_MS),
-            no_data: view.no_data.map(hedgerow_core::view::NoData::words),
+            no_data: view
+                .no_data
+                .map(NoData::words)
+                .filter(|words| !view.words.contains(words)),
             route: view.route.clone(),
             figures,
         }
@@ -85,7 +98,8 @@ impl Row {
     /// Whether the filter leaves it: every word has to occur in name, state or reason.
     pub(super) fn matches(&self, q: &str) -> bool {
         let text =
-            format!("{} {} {}", self.route, self.badge, self.words).to_ascii_lowercase();
+            format!("{} {} {} {}", self.route, self.badge, self.words, self.alerts.join(" "))
+                .to_ascii_lowercase();
         q.to_ascii_lowercase().split_whitespace().all(|word| text.contains(word))
     }
 
@@ -133,6 +147,7 @@ fn wins(figures: Option<&Figures>, why: &str) -> Figure {
 fn extra(figures: Option<&Figures>, why: &str) -> Figure {
     match figures.and_then(|f| f.hedge_rate.map(|rate| (rate, f.calls_per_s))) {
         None => Figure::none(why),
+        Some((0.0, _)) => Figure::new("0", "no hedges are sent"),
         Some((rate, calls)) => Figure::new(
             format!("+{}", significant(rate * calls)),
             format!("{} hedges/s: {} more requests", significant(rate * calls), percent(rate)),

@@ -1,0 +1,93 @@
+//! What a receiver's address and answer can and cannot do (S8, S9).
+
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::sink::Sink;
+use super::{KEY, Post, firing, receiver, receiver_at};
+use crate::logged::Log;
+use crate::standing::eventually;
+
+#[tokio::test]
+async fn s08_a_name_that_leads_inside_is_not_connected_to() {
+    let sink = Sink::new();
+    let port = sink.serve().await.port();
+    let strict = receiver_at("strict", &format!("http://localhost:{port}/"), false);
+    let allowed = receiver_at("allowed", &format!("http://localhost:{port}/"), true);
+    let post = Post::new(vec![strict, allowed]).await;
+    post.write(firing("e1"), &["strict", "allowed"]).await;
+    eventually("both were tried", async || {
+        post.deliveries().await.iter().all(|d| d.attempts >= 1)
+    })
+    .await;
+    let deliveries = post.deliveries().await;
+    let error = deliveries[0].last_error.as_deref().unwrap();
+    assert!(
+        error.contains("private or loopback") && error.contains("allow_private"),
+        "{error}"
+    );
+    assert!(
+        !error.contains("127.0.0.1") && !error.contains("::1"),
+        "{error}"
+    );
+    assert_eq!(deliveries[1].state, "delivered");
+    assert_eq!(sink.got().len(), 1, "the strict one never reached it");
+}
+
+#[tokio::test]
+async fn s08_a_redirect_is_not_followed() {
+    let (inside, sink) = (Sink::new(), Sink::new());
+    let target = format!("http://{}/", inside.serve().await);
+    sink.answers(move |_| {
+        (
+            StatusCode::TEMPORARY_REDIRECT,
+            [("location", target.clone())],
+        )
+            .into_response()
+    });
+    let post = Post::new(vec![receiver("pager", sink.serve().await)]).await;
+    post.write(firing("e1"), &["pager"]).await;
+    eventually("it was tried twice", async || sink.got().len() >= 2).await;
+    eventually("and that shows", async || {
+        post.deliveries().await[0].last_error.is_some()
+    })
+    .await;
+    assert_eq!(
+        post.deliveries().await[0].last_error.as_deref(),
+        Some("answered 307")
+    );
+    assert!(inside.got().is_empty());
+}
+
+#[tokio::test]
+async fn s08_s09_a_failed_notice_shows_neither_secret_nor_address_nor_answer() {
+    let sink = Sink::new();
+    sink.answers(|_| (StatusCode::BAD_REQUEST, "canary-answer").into_response());
+    let address = sink.serve().await;
+    let log = Log::default();
+    let _guard = log.capture();
+    let post = Post::new(vec![receiver("pager", address)]).await;
+    post.write(firing("e1"), &["pager"]).await;
+    eventually("it was tried", async || sink.got().len() >= 2).await;
+    eventually("that is kept", async || {
+        post.deliveries().await[0].last_error.is_some()
+    })
+    .await;
+    let (deliveries, log) = (format!("{:?}", post.deliveries().await), log.text());
+    assert!(
+        deliveries.contains("answered 400") && log.contains("answered 400"),
+        "{log}"
+    );
+    for secret in ["canary", &STANDARD.encode(KEY)] {
+        assert!(
+            !deliveries.contains(secret) && !log.contains(secret),
+            "{secret}: {log}"
+        );
+    }
+    assert!(
+        !deliveries.contains(&address.port().to_string()),
+        "{deliveries}"
+    );
+}
