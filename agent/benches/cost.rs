@@ -14,8 +14,9 @@ use hedgerow_agent::{Agent, Attempt, Call, Intent, Policy, PolicyDraft, Replicas
 use tower::hedge::Hedge;
 use tower::{Service, ServiceExt};
 
-const CALLS: u32 = 100_000;
-const ROUNDS: u32 = 7;
+/// Few enough that a round often ends before anything else gets the processor.
+const CALLS: u32 = 2_000;
+const ROUNDS: u32 = 400;
 
 /// Answers at once, or when polled again.
 #[derive(Clone, Copy)]
@@ -51,16 +52,28 @@ impl tower::hedge::Policy<u32> for Always {
 async fn hedging_route() -> Result<Route, Box<dyn std::error::Error>> {
     let agent = Agent::builder().service("bench").connect().await?;
     let observing = Policy::observing("catalog".parse()?);
-    let policy = Policy::try_from(PolicyDraft { intent: Intent::Hedge, ..observing.into() })?;
+    let policy = Policy::try_from(PolicyDraft {
+        intent: Intent::Hedge,
+        threshold_min_ms: Some(50.0),
+        ..observing.into()
+    })?;
     let replicas = Replicas::new([("a:1", None), ("b:1", None), ("c:1", None)])?;
-    let route =
-        agent.route("catalog", "get").replicas(replicas).hedge_standalone(policy).build()?;
+    let route = agent
+        .route("catalog", "get")
+        .replicas(replicas)
+        .hedge_standalone(policy)
+        .build()?;
     for _ in 0..300 {
-        route.call(Call::idempotent(), |_: Attempt| Answer { polls_left: 1 }).await?;
+        route
+            .call(Call::idempotent(), |_: Attempt| Answer { polls_left: 1 })
+            .await?;
     }
     // A second goes by, and the route has its threshold.
     tokio::time::sleep(Duration::from_millis(2_200)).await;
-    assert!(route.snapshot().effective.threshold.is_some(), "the route hedges");
+    assert!(
+        route.snapshot().effective.threshold.is_some(),
+        "the route hedges"
+    );
     Ok(route)
 }
 
@@ -72,13 +85,16 @@ fn ns_a_call(began: Instant) -> f64 {
 #[expect(clippy::print_stdout, reason = "a bench says what it found")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let route = hedging_route().await?;
-    let mut service = Hedge::new(
+    // With enough latencies to hedge by, as in a service that has run for a while.
+    let mut service = Hedge::new_with_mock_latencies(
         tower::service_fn(|polls_left: u32| Answer { polls_left }),
         Always,
         1000,
         0.95,
-        Duration::from_secs(10),
+        Duration::from_hours(1),
+        &[50; 2000],
     );
+    let mut worse = false;
     for polls_left in [0, 1] {
         let (mut bare, mut ours, mut towers) = (f64::MAX, f64::MAX, f64::MAX);
         for _ in 0..ROUNDS {
@@ -105,7 +121,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (ours, towers) = (ours - bare, towers - bare);
         let polls = polls_left + 1;
         println!("answered at poll {polls}: hedgerow {ours:.0} ns, tower::hedge {towers:.0} ns");
-        assert!(ours < towers, "a call that is not hedged must cost less than with tower::hedge");
+        worse |= ours >= towers;
     }
+    assert!(
+        !worse,
+        "a call that is not hedged must cost less than with tower::hedge"
+    );
     Ok(())
 }

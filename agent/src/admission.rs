@@ -9,7 +9,9 @@ use std::sync::atomic::Ordering;
 use hedgerow_protocol::report::Refusal;
 use tokio::time::Instant;
 
+use crate::attempt::ATTEMPT_HOLDERS;
 use crate::chance;
+use crate::permit::{Permits, Slot};
 use crate::pool::Replica;
 use crate::route::RouteState;
 
@@ -25,32 +27,41 @@ pub(crate) struct Question<'a> {
 /// A permit for one hedge; given back when dropped, unless an attempt took it over.
 #[derive(Debug)]
 pub(crate) struct HedgePermit<'a> {
-    route: Option<&'a RouteState>,
+    permits: &'a Permits,
+    slot: Option<Slot>,
 }
 
 impl<'a> HedgePermit<'a> {
-    /// Counts itself first and looks then: two that come at once may both be refused, but never
+    /// Takes its place first and counts then: two that come at once may both be refused, but never
     /// both let in for one place.
-    fn take(route: &'a RouteState) -> Option<Self> {
-        route.recorder.alive(1);
-        let hedges = route.hedges_alive.fetch_add(1, Ordering::Relaxed) + 1;
-        let permit = Self { route: Some(route) };
+    fn take(route: &'a RouteState, now: Instant) -> Option<Self> {
+        let permits = &*route.permits;
+        let slot = permits
+            .slots
+            .take(route.since_birth(now), ATTEMPT_HOLDERS, false);
+        let hedges = permits.hedges.fetch_add(1, Ordering::SeqCst) + 1;
+        let permit = Self {
+            permits,
+            slot: Some(slot),
+        };
         let fits = hedges <= route.limits.hedges_alive
-            && route.recorder.attempts_alive() <= route.limits.attempts_alive;
+            && permits.slots.taken() <= route.limits.attempts_alive;
         fits.then_some(permit)
     }
 
     /// The attempt has it now, and gives it back at its end.
-    pub(crate) fn hand_over(mut self) {
-        self.route = None;
+    pub(crate) fn hand_over(mut self) -> Option<Slot> {
+        self.slot.take()
     }
 }
 
 impl Drop for HedgePermit<'_> {
     fn drop(&mut self) {
-        if let Some(route) = self.route {
-            route.hedges_alive.fetch_sub(1, Ordering::Relaxed);
-            route.recorder.alive(-1);
+        if let Some(slot) = self.slot.take() {
+            for _ in 0..ATTEMPT_HOLDERS {
+                self.permits.slots.release(&slot, false);
+            }
+            self.permits.hedges.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
@@ -81,7 +92,7 @@ pub(crate) fn admit<'a>(
         .pool
         .hedge(question.waits_on, route.bucket.budget())
         .ok_or(Refusal::NoReplica)?;
-    let permit = HedgePermit::take(route).ok_or(Refusal::NoPermit)?;
+    let permit = HedgePermit::take(route, question.now).ok_or(Refusal::NoPermit)?;
     if !route.bucket.take() {
         return Err(Refusal::Budget);
     }

@@ -85,7 +85,6 @@ impl Attempt {
 /// Keeps an attempt's permit: see [`Attempt::hold`].
 #[derive(Debug)]
 pub struct Hold {
-    route: Arc<RouteState>,
     replica: Arc<Replica>,
     slot: Slot,
     kind: AttemptKind,
@@ -93,9 +92,8 @@ pub struct Hold {
 
 impl Clone for Hold {
     fn clone(&self) -> Self {
-        self.route.slots.hold(&self.slot);
+        self.replica.permits.slots.hold(&self.slot);
         Self {
-            route: self.route.clone(),
             replica: self.replica.clone(),
             slot: self.slot.clone(),
             kind: self.kind,
@@ -105,20 +103,23 @@ impl Clone for Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        release(&self.route, &self.replica, &self.slot, self.kind);
+        release(&self.replica, &self.slot, self.kind, false);
     }
 }
 
 /// One holder less; the last one gives the permit back.
-fn release(route: &RouteState, replica: &Replica, slot: &Slot, kind: AttemptKind) {
-    if route.slots.release(slot) {
-        replica.in_flight.fetch_sub(1, Ordering::Relaxed);
+fn release(replica: &Replica, slot: &Slot, kind: AttemptKind, answered: bool) {
+    let permits = &replica.permits;
+    if permits.slots.release(slot, answered) {
+        replica.attempt_ends();
         if kind == AttemptKind::Hedge {
-            route.hedges_alive.fetch_sub(1, Ordering::Relaxed);
+            permits.hedges.fetch_sub(1, Ordering::SeqCst);
         }
-        route.recorder.alive(-1);
     }
 }
+
+/// Who holds an attempt's permit when it begins: the guard and the attempt.
+pub(crate) const ATTEMPT_HOLDERS: u64 = 2;
 
 /// How an attempt that was not cancelled ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,46 +149,41 @@ struct Running {
 /// What [`begin`] needs to know.
 pub(crate) struct Beginning {
     pub(crate) replica: Arc<Replica>,
-    pub(crate) kind: AttemptKind,
+    /// A hedge's permit; a primary is never refused one and takes its own.
+    pub(crate) permit: Option<Slot>,
     pub(crate) now: Instant,
     pub(crate) deadline: Instant,
     pub(crate) recorded: bool,
     pub(crate) already_hedge: bool,
 }
 
-/// Begins an attempt: the guard for the race, the attempt for the service. A hedge has its permit
-/// already; a primary is never refused one, it only counts.
+/// Begins an attempt: the guard for the race, the attempt for the service.
 pub(crate) fn begin(
-    route: &Arc<RouteState>,
+    route: &RouteState,
     beginning: Beginning,
 ) -> (AttemptGuard<&RouteState>, Attempt) {
     let Beginning {
         replica,
-        kind,
+        permit,
         now,
         deadline,
         recorded,
         already_hedge,
     } = beginning;
-    let primary = kind == AttemptKind::Primary;
-    if primary {
-        route.recorder.alive(1);
-    }
-    replica.in_flight.fetch_add(1, Ordering::Relaxed);
-    if recorded {
-        let counter = if primary {
-            &replica.started
-        } else {
-            &replica.hedged
-        };
-        counter.fetch_add(1, Ordering::Release);
-    }
-    // Two holders: the guard and the attempt.
-    let slot = route
-        .slots
-        .take(route.since_birth(now), 2, primary && recorded);
+    let primary = permit.is_none();
+    let kind = if primary {
+        AttemptKind::Primary
+    } else {
+        AttemptKind::Hedge
+    };
+    replica.attempt_begins(primary && recorded);
+    let slot = permit.unwrap_or_else(|| {
+        route
+            .permits
+            .slots
+            .take(route.since_birth(now), ATTEMPT_HOLDERS, recorded)
+    });
     let hold = Hold {
-        route: route.clone(),
         replica: replica.clone(),
         slot: slot.clone(),
         kind,
@@ -218,12 +214,20 @@ impl<R: Deref<Target = RouteState>> AttemptGuard<R> {
         self.running.as_ref().map(|running| &running.replica)
     }
 
+    /// A treated call's primary answered. The call's own sample says the rest.
+    pub(crate) fn answered_plainly(mut self, bucket: usize) {
+        if let Some(running) = self.running.take() {
+            running.replica.done.record_in(bucket);
+            running.close();
+        }
+    }
+
     /// It ended by itself while its call went on.
     pub(crate) fn ended(mut self, ending: Ending, now: Instant) {
         if let Some(running) = self.running.take() {
             running.count_end(&self.route, ending);
             running.record(&self.route, ending == Ending::Answered, now);
-            running.close(&self.route);
+            running.close();
         }
     }
 
@@ -231,8 +235,12 @@ impl<R: Deref<Target = RouteState>> AttemptGuard<R> {
     /// line: only its latency was wanted.
     pub(crate) fn loser_ended(mut self, ending: Ending, now: Instant) {
         if let Some(running) = self.running.take() {
-            running.record(&self.route, ending == Ending::Answered, now);
-            running.close(&self.route);
+            let answered = ending == Ending::Answered;
+            running.record(&self.route, answered, now);
+            if answered && running.kind == AttemptKind::Primary {
+                running.replica.watched_done.fetch_add(1, Ordering::Release);
+            }
+            running.close();
         }
     }
 }
@@ -251,7 +259,7 @@ impl<R: Deref<Target = RouteState>> Drop for AttemptGuard<R> {
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
             running.record(&self.route, false, Instant::now());
-            running.close(&self.route);
+            running.close();
         }
     }
 }
@@ -270,11 +278,8 @@ impl Running {
         if failed {
             route.recorder.count(errors);
         }
-        if self.kind == AttemptKind::Primary {
-            self.replica.finished.fetch_add(1, Ordering::Release);
-            if failed {
-                self.replica.errors.fetch_add(1, Ordering::Release);
-            }
+        if failed && self.kind == AttemptKind::Primary {
+            self.replica.errors.fetch_add(1, Ordering::Release);
         }
     }
 
@@ -301,10 +306,7 @@ impl Running {
         }
     }
 
-    fn close(&self, route: &RouteState) {
-        if self.kind == AttemptKind::Primary && self.recorded {
-            route.slots.answered(&self.slot);
-        }
-        release(route, &self.replica, &self.slot, self.kind);
+    fn close(&self) {
+        release(&self.replica, &self.slot, self.kind, true);
     }
 }

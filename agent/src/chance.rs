@@ -24,6 +24,12 @@ pub(crate) fn one_in(parts: u32) -> bool {
     ((draw() >> 40) as u32) < parts
 }
 
+/// Two independent draws of 24 bits in one: each is below `parts` in `parts / 2^24` of them.
+pub(crate) fn two() -> (u32, u32) {
+    let bits = draw();
+    ((bits >> 40) as u32, (bits >> 8) as u32 & ((1 << 24) - 1))
+}
+
 /// An index below `n`; 0 for none.
 pub(crate) fn below(n: usize) -> usize {
     // Multiply-shift: no division, and the bias of 2^-64 x n is beyond measuring.

@@ -49,6 +49,24 @@ fn age(word: u64, now_since_birth: Duration) -> Duration {
 #[derive(Debug)]
 pub(crate) struct SlotTable {
     slots: Box<[AtomicU64]>,
+    /// Slots beyond the table that are taken.
+    beyond: AtomicU64,
+}
+
+/// Permits of a route, and the hedges among them.
+#[derive(Debug)]
+pub(crate) struct Permits {
+    pub(crate) slots: SlotTable,
+    pub(crate) hedges: AtomicU64,
+}
+
+impl Permits {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: SlotTable::new(),
+            hedges: AtomicU64::new(0),
+        }
+    }
 }
 
 /// A place in a [`SlotTable`]. Whoever has one counts as one holder.
@@ -67,6 +85,7 @@ impl SlotTable {
     pub(crate) fn new() -> Self {
         Self {
             slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
+            beyond: AtomicU64::new(0),
         }
     }
 
@@ -78,13 +97,14 @@ impl SlotTable {
         for look in 0..LOOKS {
             let at = (start + look) % SLOTS;
             let taken =
-                self.slots[at].compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed);
+                self.slots[at].compare_exchange(0, word, Ordering::SeqCst, Ordering::Relaxed);
             if taken.is_ok() {
                 NEXT.set(at + 1);
                 return Slot::Table(at as u32);
             }
         }
         NEXT.set(start.wrapping_add(LOOKS));
+        self.beyond.fetch_add(1, Ordering::SeqCst);
         Slot::Own(Arc::new(AtomicU64::new(word)))
     }
 
@@ -95,25 +115,42 @@ impl SlotTable {
         }
     }
 
-    /// Somebody answered for it, or nobody will: its age is no longer seen.
-    pub(crate) fn answered(&self, slot: &Slot) {
-        self.cell(slot).fetch_and(!UNANSWERED, Ordering::Relaxed);
-    }
-
     /// One more holder.
     pub(crate) fn hold(&self, slot: &Slot) {
         self.cell(slot).fetch_add(HOLDER, Ordering::Relaxed);
     }
 
-    /// One holder less. True for the last one: the slot is free, the permit is to be given back.
-    pub(crate) fn release(&self, slot: &Slot) -> bool {
+    /// One holder less. True for the last one: the slot is free, the permit given back. `answered`:
+    /// somebody answered for it, or nobody will, and its age is no longer seen.
+    pub(crate) fn release(&self, slot: &Slot, answered: bool) -> bool {
         let cell = self.cell(slot);
-        let last = cell.fetch_sub(HOLDER, Ordering::AcqRel) & HOLDERS == HOLDER;
+        let word = cell.load(Ordering::Acquire);
+        let last = word & HOLDERS == HOLDER || {
+            let gone = if answered {
+                HOLDER + (word & UNANSWERED)
+            } else {
+                HOLDER
+            };
+            cell.fetch_sub(gone, Ordering::AcqRel) & HOLDERS == HOLDER
+        };
         if last {
-            // Not zero for want of holders alone: nobody takes it before this.
+            // Only holders add holders: with one left, nobody but us is here.
             cell.store(0, Ordering::Release);
+            if matches!(slot, Slot::Own(_)) {
+                self.beyond.fetch_sub(1, Ordering::SeqCst);
+            }
         }
         last
+    }
+
+    /// Slots taken: permits in use. Looks at them all, so not for every call.
+    pub(crate) fn taken(&self) -> u64 {
+        let in_table = self
+            .slots
+            .iter()
+            .filter(|slot| slot.load(Ordering::SeqCst) != 0)
+            .count();
+        in_table as u64 + self.beyond.load(Ordering::SeqCst)
     }
 
     /// Ages of unanswered primaries of at least `beyond`. A gauge, read while calls go on.
@@ -130,14 +167,6 @@ impl SlotTable {
         }
         ages
     }
-
-    #[cfg(test)]
-    pub(crate) fn taken(&self) -> usize {
-        self.slots
-            .iter()
-            .filter(|slot| slot.load(Ordering::Relaxed) != 0)
-            .count()
-    }
 }
 
 #[cfg(test)]
@@ -151,9 +180,9 @@ mod tests {
         let table = SlotTable::new();
         let slot = table.take(MS, 1, true);
         table.hold(&slot);
-        assert!(!table.release(&slot));
+        assert!(!table.release(&slot, false));
         assert_eq!(table.taken(), 1);
-        assert!(table.release(&slot));
+        assert!(table.release(&slot, false));
         assert_eq!(table.taken(), 0);
     }
 
@@ -164,7 +193,8 @@ mod tests {
         let _young = table.take(90 * MS, 1, true);
         let _hedge = table.take(Duration::ZERO, 1, false);
         assert_eq!(table.ages(100 * MS, 50 * MS).count(), 1);
-        table.answered(&old);
+        table.hold(&old);
+        assert!(!table.release(&old, true));
         assert_eq!(table.ages(100 * MS, 50 * MS).count(), 0);
     }
 
@@ -180,8 +210,8 @@ mod tests {
     fn b15_a_full_table_refuses_nobody() {
         let table = SlotTable::new();
         let slots: Vec<_> = (0..SLOTS * 2).map(|_| table.take(MS, 1, true)).collect();
-        assert_eq!(table.taken(), SLOTS);
-        assert!(slots.iter().all(|slot| table.release(slot)));
+        assert_eq!(table.taken(), 2 * SLOTS as u64);
+        assert!(slots.iter().all(|slot| table.release(slot, false)));
         assert_eq!(table.taken(), 0);
     }
 
@@ -194,8 +224,8 @@ mod tests {
                     for _ in 0..5_000 {
                         let a = table.take(MS, 1, true);
                         let b = table.take(MS, 1, false);
-                        assert!(table.release(&a), "nobody else holds it");
-                        assert!(table.release(&b), "nobody else holds it");
+                        assert!(table.release(&a, false), "nobody else holds it");
+                        assert!(table.release(&b, false), "nobody else holds it");
                     }
                 });
             }

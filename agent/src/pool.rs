@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 use hedgerow_protocol::ids::{ReplicaName, ZoneName};
@@ -13,6 +13,7 @@ use hedgerow_protocol::limits::REPLICAS_PER_ROUTE_MAX;
 use parking_lot::Mutex;
 
 use crate::chance;
+use crate::permit::Permits;
 use crate::replicas::{Member, Replicas};
 use crate::stats::recorder::AtomicHistogram;
 use crate::stats::replica::ReplicaBooks;
@@ -22,18 +23,23 @@ const PROBATION_SHARE: u32 = (1 << 24) / 10;
 /// Hedges a replica may have beyond its share before its zone is no longer a reason to prefer it:
 /// so that the first hedge of a quiet replica is not already too many.
 const HEDGES_FREE: f64 = 2.0;
+/// Leaves 16 million attempts at once below, and a trillion primaries above.
+const STARTED_SHIFT: u32 = 24;
 
 /// One replica as one route knows it. Counters are cumulative.
 #[derive(Debug)]
 pub(crate) struct Replica {
     pub(crate) name: ReplicaName,
     pub(crate) zone: Option<ZoneName>,
-    /// Attempts alive on it.
-    pub(crate) in_flight: AtomicI64,
-    pub(crate) started: AtomicU64,
+    /// The route's permits, for whoever holds one and has only the replica.
+    pub(crate) permits: Arc<Permits>,
+    /// Attempts alive on it, and above [`STARTED_SHIFT`] its primaries ever started: one word, as
+    /// every attempt changes it.
+    load: AtomicU64,
     pub(crate) crossed: AtomicU64,
-    pub(crate) finished: AtomicU64,
     pub(crate) errors: AtomicU64,
+    /// Watched losers that answered: in `done`, but in no rate.
+    pub(crate) watched_done: AtomicU64,
     pub(crate) hedged: AtomicU64,
     pub(crate) won: AtomicU64,
     pub(crate) done: AtomicHistogram,
@@ -45,15 +51,15 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    pub(crate) fn new(name: ReplicaName, zone: Option<ZoneName>) -> Self {
+    pub(crate) fn new(name: ReplicaName, zone: Option<ZoneName>, permits: Arc<Permits>) -> Self {
         Self {
             name,
             zone,
-            in_flight: AtomicI64::new(0),
-            started: AtomicU64::new(0),
+            permits,
+            load: AtomicU64::new(0),
             crossed: AtomicU64::new(0),
-            finished: AtomicU64::new(0),
             errors: AtomicU64::new(0),
+            watched_done: AtomicU64::new(0),
             hedged: AtomicU64::new(0),
             won: AtomicU64::new(0),
             done: AtomicHistogram::default(),
@@ -64,22 +70,42 @@ impl Replica {
         }
     }
 
+    /// An attempt begins. `primary`: a primary that is counted.
+    pub(crate) fn attempt_begins(&self, primary: bool) {
+        let change = if primary { (1 << STARTED_SHIFT) + 1 } else { 1 };
+        self.load.fetch_add(change, Ordering::Release);
+    }
+
+    /// An attempt's work is over.
+    pub(crate) fn attempt_ends(&self) {
+        self.load.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Attempts alive on it.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.load.load(Ordering::Relaxed) & ((1 << STARTED_SHIFT) - 1)
+    }
+
+    /// Primaries ever started on it.
+    pub(crate) fn started(&self) -> u64 {
+        self.load.load(Ordering::Acquire) >> STARTED_SHIFT
+    }
+
     /// Begins a new stretch for judging its share of hedges.
     pub(crate) fn begin_stretch(&self) {
         self.hedged_before
             .store(self.hedged.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.started_before
-            .store(self.started.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.started_before.store(self.started(), Ordering::Relaxed);
     }
 
     /// Whether one more hedge stays within `budget` times its share of the primaries.
     fn within_share(&self, budget: f64) -> bool {
-        let since = |now: &AtomicU64, before: &AtomicU64| {
-            now.load(Ordering::Relaxed)
-                .saturating_sub(before.load(Ordering::Relaxed)) as f64
+        let since = |now: u64, before: &AtomicU64| {
+            now.saturating_sub(before.load(Ordering::Relaxed)) as f64
         };
-        since(&self.hedged, &self.hedged_before) + 1.0
-            <= budget * since(&self.started, &self.started_before) + HEDGES_FREE
+        let hedged = since(self.hedged.load(Ordering::Relaxed), &self.hedged_before);
+        let started = since(self.started(), &self.started_before);
+        hedged + 1.0 <= budget * started + HEDGES_FREE
     }
 }
 
@@ -109,6 +135,7 @@ pub(crate) struct Pool {
     probation: Mutex<Vec<ReplicaName>>,
     /// Stands for "the dependency" where there is no list and no pin.
     anywhere: Arc<Replica>,
+    permits: Arc<Permits>,
 }
 
 /// A picked replica, and whether probation turned another one away on the way to it.
@@ -119,15 +146,24 @@ pub(crate) struct Pick {
 
 impl Pool {
     /// `anywhere` is the dependency's own name.
-    pub(crate) fn new(list: Option<Replicas>, anywhere: ReplicaName) -> Self {
+    pub(crate) fn new(
+        list: Option<Replicas>,
+        anywhere: ReplicaName,
+        permits: Arc<Permits>,
+    ) -> Self {
         let pool = Self {
             list,
             snapshot: ArcSwap::default(),
             probation: Mutex::default(),
-            anywhere: Arc::new(Replica::new(anywhere, None)),
+            anywhere: Arc::new(Replica::new(anywhere, None, permits.clone())),
+            permits,
         };
         pool.renew(None);
         pool
+    }
+
+    fn new_replica(&self, name: &ReplicaName, zone: Option<ZoneName>) -> Arc<Replica> {
+        Arc::new(Replica::new(name.clone(), zone, self.permits.clone()))
     }
 
     fn current(&self) -> Guard<Arc<Snapshot>> {
@@ -152,7 +188,7 @@ impl Pool {
         };
         let known = |member: &Member| match old.by_name.get(&member.name) {
             Some(replica) if replica.zone == member.zone => replica.clone(),
-            _ => Arc::new(Replica::new(member.name.clone(), member.zone.clone())),
+            _ => self.new_replica(&member.name, member.zone.clone()),
         };
         let mut places: Vec<_> = members
             .iter()
@@ -184,7 +220,7 @@ impl Pool {
         if let Some(name) = pinned
             && by_name.len() < REPLICAS_PER_ROUTE_MAX
         {
-            let replica = || Arc::new(Replica::new(name.clone(), None));
+            let replica = || self.new_replica(name, None);
             by_name.entry(name.clone()).or_insert_with(replica);
         }
         self.snapshot.store(Arc::new(Snapshot {
@@ -229,13 +265,14 @@ impl Pool {
         match self.current().by_name.get(name) {
             Some(replica) => replica.clone(),
             // Not counted under its name, but called by it.
-            None => Arc::new(Replica::new(name.clone(), None)),
+            None => self.new_replica(name, None),
         }
     }
 
     /// Where a primary goes: the less loaded of two.
     pub(crate) fn primary(&self) -> Pick {
         let snapshot = self.current();
+        let bits = chance::draw();
         let (first, skipped) = match snapshot.places.as_slice() {
             [] => {
                 return Pick {
@@ -249,10 +286,10 @@ impl Pool {
                     skipped: false,
                 };
             }
-            _ => snapshot.draw(),
+            _ => snapshot.draw(bits as u32),
         };
-        let (second, skipped_again) = snapshot.draw();
-        let load = |place: &Place| place.replica.in_flight.load(Ordering::Relaxed);
+        let (second, skipped_again) = snapshot.draw((bits >> 32) as u32);
+        let load = |place: &Place| place.replica.in_flight();
         let less = if load(second) < load(first) {
             second
         } else {
@@ -282,8 +319,10 @@ impl Pool {
 
 impl Snapshot {
     /// One place, evenly, but for those on probation: a tenth of their share.
-    fn draw(&self) -> (&Place, bool) {
-        let place = &self.places[chance::below(self.places.len())];
+    fn draw(&self, bits: u32) -> (&Place, bool) {
+        // Multiply-shift, as in `chance`: places are few, 32 bits are plenty.
+        let at = (u64::from(bits) * self.places.len() as u64) >> 32;
+        let place = &self.places[at as usize];
         if !place.probation || chance::one_in(PROBATION_SHARE) {
             return (place, false);
         }
@@ -308,7 +347,7 @@ impl Snapshot {
         let first = candidates().nth(chance::below(count))?;
         // A replica may leave its share between the two looks: then there is no second.
         let second = candidates().nth(chance::below(count)).unwrap_or(first);
-        let load = |replica: &Replica| replica.in_flight.load(Ordering::Relaxed);
+        let load = |replica: &Replica| replica.in_flight();
         Some(
             if load(second) < load(first) {
                 second
@@ -326,7 +365,11 @@ mod tests {
 
     fn pool(members: &[(&str, Option<&str>)]) -> Pool {
         let list = Replicas::new(members.iter().copied()).unwrap();
-        Pool::new(Some(list), ReplicaName::new("catalog").unwrap())
+        Pool::new(
+            Some(list),
+            ReplicaName::new("catalog").unwrap(),
+            Arc::new(Permits::new()),
+        )
     }
 
     fn name(text: &str) -> ReplicaName {
@@ -337,7 +380,8 @@ mod tests {
         let mut seen = BTreeMap::new();
         for _ in 0..n {
             let replica = pool.primary().replica;
-            replica.started.fetch_add(1, Ordering::Relaxed);
+            replica.attempt_begins(true);
+            replica.attempt_ends();
             *seen.entry(replica.name.to_string()).or_default() += 1;
         }
         seen
@@ -359,7 +403,7 @@ mod tests {
         let one = pool(&[("a:1", None)]);
         let primary = one.primary().replica;
         assert!(one.hedge(&primary, 0.25).is_none());
-        let none = Pool::new(None, name("catalog"));
+        let none = Pool::new(None, name("catalog"), Arc::new(Permits::new()));
         let pinned = none.pinned(&name("x:1"));
         assert!(none.hedge(&pinned, 0.25).is_none());
         assert_eq!(none.primary().replica.name.as_str(), "catalog");
@@ -368,9 +412,7 @@ mod tests {
     #[test]
     fn the_less_loaded_of_two_is_taken() {
         let pool = pool(&[("a:1", None), ("b:1", None)]);
-        pool.pinned(&name("a:1"))
-            .in_flight
-            .store(5, Ordering::Relaxed);
+        pool.pinned(&name("a:1")).load.store(5, Ordering::Relaxed);
         let seen = primaries(&pool, 4000);
         // a:1 only where both draws fall on it.
         assert!((800..1200).contains(&seen["a:1"]), "{seen:?}");
@@ -396,15 +438,16 @@ mod tests {
     fn b31_a_new_replica_gets_its_share_and_no_more() {
         chance::seed(7);
         let list = Replicas::new([("a:1", None), ("b:1", None), ("c:1", None)]).unwrap();
-        let pool = Pool::new(Some(list.clone()), name("catalog"));
+        let pool = Pool::new(
+            Some(list.clone()),
+            name("catalog"),
+            Arc::new(Permits::new()),
+        );
         primaries(&pool, 3000);
         list.replace([("a:1", None), ("b:1", None), ("c:1", None), ("d:1", None)])
             .unwrap();
         let a = pool.pinned(&name("a:1"));
-        assert!(
-            a.started.load(Ordering::Relaxed) > 0,
-            "what is known stays known"
-        );
+        assert!(a.started() > 0, "what is known stays known");
         let mut to_d = 0;
         for _ in 0..100 {
             let hedge = pool.hedge(&a, 0.08).unwrap();
@@ -445,7 +488,7 @@ mod tests {
 
     #[test]
     fn p11_pinned_names_are_bounded() {
-        let pool = Pool::new(None, name("catalog"));
+        let pool = Pool::new(None, name("catalog"), Arc::new(Permits::new()));
         for i in 0..1000 {
             assert_eq!(
                 pool.pinned(&name(&format!("r{i}:1"))).name.as_str(),

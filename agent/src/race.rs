@@ -23,12 +23,14 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
+use hedgerow_protocol::latency::bucket_of;
 use hedgerow_protocol::report::Refusal;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::admission::{Question, admit};
-use crate::attempt::{Attempt, AttemptGuard, AttemptKind, Beginning, Ending, begin};
+use crate::attempt::{Attempt, AttemptGuard, Beginning, Ending, begin};
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
 use crate::pool::Replica;
@@ -66,7 +68,7 @@ where
         route,
         Beginning {
             replica,
-            kind: AttemptKind::Primary,
+            permit: None,
             now,
             deadline,
             recorded: ticket.eligible(),
@@ -83,7 +85,7 @@ where
         classify,
         primary: Some(guard),
         hedge: None,
-        ended_at: now,
+        took: Duration::ZERO,
         failed: None,
     };
     if watched {
@@ -105,7 +107,7 @@ where
 }
 
 /// Longer deadlines are taken as this: `Instant` must be able to hold it.
-const DEADLINE_MAX: std::time::Duration = std::time::Duration::from_hours(24);
+const DEADLINE_MAX: Duration = Duration::from_hours(24);
 
 type Hedge<'a, Fut> = (Pin<Box<Fut>>, AttemptGuard<&'a RouteState>);
 
@@ -119,8 +121,8 @@ struct Race<'a, T, E, Fut, C> {
     primary: Option<AttemptGuard<&'a RouteState>>,
     /// Some while the hedge is unanswered.
     hedge: Option<Hedge<'a, Fut>>,
-    /// When the last attempt ended.
-    ended_at: Instant,
+    /// The call's age when the last attempt ended.
+    took: Duration,
     /// The primary's failure, while the hedge may still make it good.
     failed: Option<Result<T, E>>,
 }
@@ -159,8 +161,10 @@ where
         }
         let mut crosses = self.crosses_at();
         let mut timer = pin!(sleep_until(crosses.unwrap_or(self.deadline)));
+        let mut just_polled = true;
         loop {
-            let outcome = match self.next(primary.as_mut(), timer.as_mut()).await {
+            let event = self.next(primary.as_mut(), timer.as_mut(), &mut just_polled);
+            let outcome = match event.await {
                 Event::Primary(result) => self.primary_ended(result),
                 Event::Hedge(result) => self.hedge_ended(result),
                 Event::Timer if crosses.is_some() => {
@@ -189,14 +193,16 @@ where
     }
 
     /// The primary is looked at first, the timer last: an answer that is there when the timer fires
-    /// is an answer (B21).
+    /// is an answer (B21). `just_polled`: within this very turn, so that only the timer is new.
     async fn next(
         &mut self,
         mut primary: Pin<&mut Fut>,
         mut timer: Pin<&mut Sleep>,
+        just_polled: &mut bool,
     ) -> Event<T, E> {
         poll_fn(|cx| {
-            if self.primary.is_some()
+            if !std::mem::take(just_polled)
+                && self.primary.is_some()
                 && let Poll::Ready(result) = primary.as_mut().poll(cx)
             {
                 return Poll::Ready(Event::Primary(result));
@@ -244,20 +250,18 @@ where
         };
         let (replica, permit) = admit(self.route, &question)?;
         self.route.recorder.count(Counter::Hedged);
-        let kind = AttemptKind::Hedge;
         let (deadline, already_hedge) = (self.deadline, self.already_hedge);
         let (guard, attempt) = begin(
             self.route,
             Beginning {
                 replica,
-                kind,
+                permit: permit.hand_over(),
                 now,
                 deadline,
                 recorded: true,
                 already_hedge,
             },
         );
-        permit.hand_over();
         self.hedge = Some((Box::pin(make(attempt)), guard));
         Ok(())
     }
@@ -265,12 +269,19 @@ where
     fn primary_ended(&mut self, result: Result<T, E>) -> Option<Outcome<T, E>> {
         let guard = self.primary.take()?;
         let now = Instant::now();
-        self.ended_at = now;
+        self.took = now.saturating_duration_since(self.ticket.began());
         let verdict = (self.classify)(&result);
         match verdict {
             Verdict::Good | Verdict::NegativeAnswer => {
-                self.ticket.primary_answered(guard.replica(), now);
-                guard.ended(Ending::Answered, now);
+                self.ticket.primary_answered(guard.replica(), self.took);
+                if self.ticket.treated() {
+                    // The primary began with its call: one age, one bucket, for both.
+                    let bucket = bucket_of(self.took);
+                    guard.answered_plainly(bucket);
+                    self.ticket.finished_plainly(bucket);
+                } else {
+                    guard.ended(Ending::Answered, now);
+                }
                 return Some(Outcome::PrimaryWon(result));
             }
             // The guard, dropped, records it as stopped: nobody failed.
@@ -290,7 +301,7 @@ where
         let (future, guard) = self.hedge.take()?;
         drop(future);
         let now = Instant::now();
-        self.ended_at = now;
+        self.took = now.saturating_duration_since(self.ticket.began());
         let verdict = (self.classify)(&result);
         if verdict.answers() {
             self.route.recorder.count(Counter::Won);
@@ -315,7 +326,7 @@ where
     }
 
     fn out_of_time(&mut self) -> Outcome<T, E> {
-        self.ended_at = Instant::now();
+        self.took = Instant::now().saturating_duration_since(self.ticket.began());
         self.failed
             .take()
             .map_or(Outcome::DeadlineExceeded, Outcome::Failed)
@@ -323,14 +334,14 @@ where
 
     /// Counts the call's end and makes of it what the caller gets. Losers are dropped with `self`.
     fn close(mut self, outcome: Outcome<T, E>) -> Result<T, CallError<E>> {
-        let now = self.ended_at;
+        let took = self.took;
         match outcome {
             Outcome::PrimaryWon(result) | Outcome::HedgeWon(result) => {
-                self.ticket.finished(false, now);
+                self.ticket.finished(false, took);
                 result.map_err(CallError::Failed)
             }
             Outcome::Failed(result) => {
-                self.ticket.finished(true, now);
+                self.ticket.finished(true, took);
                 result.map_err(CallError::Failed)
             }
             Outcome::Dropped(result) => {
@@ -338,7 +349,7 @@ where
                 result.map_err(CallError::Failed)
             }
             Outcome::DeadlineExceeded => {
-                self.ticket.finished(true, now);
+                self.ticket.finished(true, took);
                 Err(CallError::DeadlineExceeded)
             }
         }

@@ -75,7 +75,7 @@ impl Route {
             key: self.state.key.clone(),
             totals: self.state.recorder.totals(),
             effective: self.state.effective(),
-            attempts_in_flight: self.state.recorder.attempts_alive(),
+            attempts_in_flight: self.state.attempts_alive(),
             link,
             treated,
             holdout,

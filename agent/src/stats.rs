@@ -15,7 +15,7 @@ pub(crate) struct Books {
     /// Since the last acknowledged report.
     unreported: SeriesHistograms,
     /// Of those, what the report under way says.
-    under_way: Option<[SparseHistogram; Series::ALL.len()]>,
+    under_way: Option<[SparseHistogram; Series::REPORTED]>,
     /// Since the last second ended.
     second: SeriesHistograms,
     /// Since the agent began, for metrics: what callers waited, treated and held out.
@@ -59,7 +59,7 @@ impl Books {
     }
 
     /// What came since the last acknowledged report, by [`Series`].
-    pub(crate) fn report(&mut self, recorder: &Recorder) -> [SparseHistogram; Series::ALL.len()] {
+    pub(crate) fn report(&mut self, recorder: &Recorder) -> [SparseHistogram; Series::REPORTED] {
         self.drain(recorder);
         let report = std::array::from_fn(|i| self.unreported[i].to_sparse());
         self.under_way.insert(report).clone()
@@ -98,7 +98,7 @@ impl Books {
 #[derive(Debug)]
 pub(crate) struct Second {
     /// By [`Series`].
-    pub(crate) samples: [SparseHistogram; Series::ALL.len()],
+    pub(crate) samples: [SparseHistogram; Series::REPORTED],
     /// What its counters grew by.
     pub(crate) growth: Totals,
 }

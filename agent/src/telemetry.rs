@@ -159,7 +159,7 @@ const FAMILIES: &[Family] = &[
         help: "Attempts alive, held permits among them.",
         kind: MetricType::GAUGE,
         labels: ROUTE,
-        read: |route, out| out.gauge(&[], route.recorder.attempts_alive() as f64),
+        read: |route, out| out.gauge(&[], route.attempts_alive() as f64),
     },
     Family {
         name: "hedgerow_watched_losers",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::chance;
@@ -35,9 +36,10 @@ enum Arm {
 impl<'a> Ticket<'a> {
     pub(crate) fn begin(route: &'a RouteState, call: &Call, now: Instant) -> Self {
         let gate = route.gate.read();
+        let (for_holdout, for_watch) = chance::two();
         let arm = if !call.idempotent {
             Arm::NotEligible
-        } else if chance::one_in(gate.holdout()) {
+        } else if for_holdout < gate.holdout() {
             Arm::HeldOut
         } else {
             Arm::Treated
@@ -49,7 +51,7 @@ impl<'a> Ticket<'a> {
             Counter::NotEligible
         });
         let may_hedge = gate.open() && arm == Arm::Treated && !call.already_hedge;
-        let watched = may_hedge && chance::one_in(WATCHED_SHARE);
+        let watched = may_hedge && for_watch < WATCHED_SHARE;
         Self {
             route,
             began: now,
@@ -73,6 +75,11 @@ impl<'a> Ticket<'a> {
         self.arm == Arm::HeldOut
     }
 
+    /// Whether it is in the arm that may be hedged.
+    pub(crate) fn treated(&self) -> bool {
+        self.arm == Arm::Treated
+    }
+
     /// Whether its loser is to be let finish, should it have one.
     pub(crate) fn watched(&self) -> bool {
         self.watched
@@ -90,11 +97,11 @@ impl<'a> Ticket<'a> {
     /// The primary answered. Timers tick in milliseconds, thresholds may be shorter: a call that
     /// was answered after the threshold but before its timer fired has crossed all the same. It is
     /// the one kind that is neither hedged nor refused.
-    pub(crate) fn primary_answered(&mut self, replica: Option<&Arc<Replica>>, now: Instant) {
+    pub(crate) fn primary_answered(&mut self, replica: Option<&Arc<Replica>>, took: Duration) {
         self.primary_answered = true;
         if let (true, false, Some(replica)) = (self.open, self.crossed, replica)
             && let Some(threshold) = self.route.gate.threshold()
-            && now.saturating_duration_since(self.began) > threshold
+            && took > threshold
         {
             self.crossed(replica);
         }
@@ -106,8 +113,16 @@ impl<'a> Ticket<'a> {
         }
     }
 
-    /// The call ended with an answer or an error.
-    pub(crate) fn finished(&mut self, failed: bool, now: Instant) {
+    /// A treated call was answered by its primary: one sample for both.
+    pub(crate) fn finished_plainly(&mut self, bucket: usize) {
+        if std::mem::take(&mut self.open) {
+            self.route.recorder.record_in(Series::Plain, bucket);
+            self.route.bucket.earn();
+        }
+    }
+
+    /// The call ended with an answer or an error, unless it is in the books already.
+    pub(crate) fn finished(&mut self, failed: bool, took: Duration) {
         if !std::mem::take(&mut self.open) {
             return;
         }
@@ -125,23 +140,20 @@ impl<'a> Ticket<'a> {
                 Series::Treated,
             )
         };
-        recorder.count(Counter::Finished);
         recorder.count(finished_in_arm);
         if failed {
-            recorder.count(Counter::Failed);
             recorder.count(failed_in_arm);
             if self.primary_answered {
                 recorder.count(Counter::FailedDespitePrimary);
             }
         }
-        recorder.record(series, now.saturating_duration_since(self.began));
+        recorder.record(series, took);
         self.route.bucket.earn();
     }
 
     /// The call was given up.
     pub(crate) fn abandoned(&mut self) {
         if std::mem::take(&mut self.open) {
-            self.route.recorder.count(Counter::Finished);
             self.route.recorder.count(Counter::Abandoned);
             self.route.bucket.earn();
         }

@@ -32,14 +32,16 @@ use crate::telemetry::Metrics;
 
 pub use error::AppError;
 
-/// How long leaving takes at most (P20): the three steps below, and a second to spare.
+/// How long leaving takes at most (P20): the steps below, and a second for the last traces.
 pub const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 /// For agents and pages.
-const DRAIN_WITHIN: Duration = Duration::from_secs(5);
+const DRAIN_WITHIN: Duration = Duration::from_secs(4);
 /// For notices under way.
 const NOTICES_WITHIN: Duration = Duration::from_secs(2);
 /// For the core's last writes.
 const WRITES_WITHIN: Duration = Duration::from_secs(2);
+/// For closing the store.
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 /// How often old history is let go of.
 const PRUNE_EVERY: Duration = Duration::from_mins(1);
 
@@ -191,7 +193,7 @@ impl App {
         if !self.core_ended {
             ended_within(WRITES_WITHIN, "the last writes", vec![self.core]).await;
         }
-        if tokio::time::timeout(Duration::from_secs(1), self.store.close())
+        if tokio::time::timeout(CLOSE_WITHIN, self.store.close())
             .await
             .is_err()
         {

@@ -1,13 +1,21 @@
 //! The pages over made-up figures, on loopback, to look at while working on them:
 //! `cargo run -p hedgerow-dashboard --example preview`, then open the printed address.
 #![allow(clippy::unwrap_used, reason = "shares its fleet with the tests")]
-#![allow(dead_code, unreachable_pub, reason = "shares its fleet with the tests, which use more of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "shares its fleet with the tests, which use more of it"
+)]
 #![allow(clippy::print_stdout, reason = "prints where to look")]
 
+#[path = "../tests/it/clients.rs"]
+mod clients;
 #[path = "../tests/it/fleet.rs"]
 mod fleet;
 #[path = "../tests/it/stage.rs"]
 mod stage;
+#[path = "../tests/it/told.rs"]
+mod told;
 
 use std::time::Duration;
 
@@ -20,7 +28,10 @@ async fn main() -> std::io::Result<()> {
     let empty = std::env::args().nth(2).as_deref() == Some("empty");
     let at = move |seconds| {
         if empty {
-            FleetSnapshot { at: fleet::snapshot(seconds).at, ..FleetSnapshot::default() }
+            FleetSnapshot {
+                at: fleet::snapshot(seconds).at,
+                ..FleetSnapshot::default()
+            }
         } else {
             fleet::snapshot(seconds)
         }

@@ -117,7 +117,10 @@ pub struct Operator {
 impl Operator {
     /// As the record names them.
     pub fn actor(&self) -> Actor {
-        Actor { name: self.name.clone(), via: hedgerow_core::event::Via::Page }
+        Actor {
+            name: self.name.clone(),
+            via: hedgerow_core::event::Via::Page,
+        }
     }
 }
 
@@ -148,7 +151,9 @@ pub struct Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("operator", &self.operator).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("operator", &self.operator)
+            .finish_non_exhaustive()
     }
 }
 
@@ -189,7 +194,9 @@ pub enum ActError {
     #[error(transparent)]
     Refused(#[from] OrderError),
     /// The controller is shutting down, or does not answer.
-    #[error("the controller did not answer; nothing is known to have changed, look before you try again")]
+    #[error(
+        "the controller did not answer; nothing is known to have changed, look before you try again"
+    )]
     NoAnswer,
 }
 

@@ -179,18 +179,27 @@ impl Plot {
             HEIGHT - BOTTOM,
             TOP,
         );
-        let empty = self.series.iter().all(|s| s.values.iter().all(Option::is_none));
+        let empty = self
+            .series
+            .iter()
+            .all(|s| s.values.iter().all(Option::is_none));
         Chart {
             lines: self.lines(&xs, &ys),
             levels: self
                 .levels
                 .iter()
-                .map(|l| LevelLine { class: l.class, y: scale::px(ys.at(l.value)) })
+                .map(|l| LevelLine {
+                    class: l.class,
+                    y: scale::px(ys.at(l.value)),
+                })
                 .collect(),
             labels: self.labels(&ys),
             y_ticks: ticks
                 .iter()
-                .map(|t| Tick { at: scale::px(ys.at(*t)), text: tick_text(*t) })
+                .map(|t| Tick {
+                    at: scale::px(ys.at(*t)),
+                    text: tick_text(*t),
+                })
                 .collect(),
             x_ticks: self.x_ticks(&xs),
             marks: self.marks(&xs),
@@ -216,9 +225,12 @@ impl Plot {
             .iter()
             .map(|series| Line {
                 class: series.class,
-                path: path(self.moments.iter().zip(&series.values).map(|(at, value)| {
-                    value.map(|v| (xs.at(at.as_millis() as f64), ys.at(v)))
-                })),
+                path: path(
+                    self.moments
+                        .iter()
+                        .zip(&series.values)
+                        .map(|(at, value)| value.map(|v| (xs.at(at.as_millis() as f64), ys.at(v)))),
+                ),
             })
             .filter(|line| !line.path.is_empty())
             .collect()
@@ -231,9 +243,17 @@ impl Plot {
             .iter()
             .filter_map(|series| {
                 let last = series.values.last().copied().flatten()?;
-                Some((ys.at(last), series.class, format!("{} {}", series.label, significant(last))))
+                Some((
+                    ys.at(last),
+                    series.class,
+                    format!("{} {}", series.label, significant(last)),
+                ))
             })
-            .chain(self.levels.iter().map(|l| (ys.at(l.value), l.class, l.label.clone())))
+            .chain(
+                self.levels
+                    .iter()
+                    .map(|l| (ys.at(l.value), l.class, l.label.clone())),
+            )
             .collect();
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
         let wanted: Vec<f64> = labels.iter().map(|l| l.0).collect();
@@ -241,7 +261,11 @@ impl Plot {
         labels
             .into_iter()
             .zip(places)
-            .map(|((_, class, text), y)| Label { class, y: scale::px(y), text })
+            .map(|((_, class, text), y)| Label {
+                class,
+                y: scale::px(y),
+                text,
+            })
             .collect()
     }
 
@@ -311,7 +335,11 @@ impl Plot {
                     .series
                     .iter()
                     .map(|s| {
-                        s.values.get(i).copied().flatten().map_or_else(|| "–".into(), significant)
+                        s.values
+                            .get(i)
+                            .copied()
+                            .flatten()
+                            .map_or_else(|| "–".into(), significant)
                     })
                     .collect(),
             })

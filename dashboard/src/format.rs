@@ -25,19 +25,30 @@ impl HtmlSafe for Figure {}
 impl Figure {
     /// A figure and its exact value.
     pub(crate) fn new(text: impl Into<String>, exact: impl Into<String>) -> Self {
-        Self { text: Some(text.into()), exact: exact.into() }
+        Self {
+            text: Some(text.into()),
+            exact: exact.into(),
+        }
     }
 
     /// A dash, and why.
     pub(crate) fn none(why: impl Into<String>) -> Self {
-        Self { text: None, exact: why.into() }
+        Self {
+            text: None,
+            exact: why.into(),
+        }
     }
 
     /// A share as percent, without the sign: it stands in the heading.
     pub(crate) fn percent(share: Option<f64>, why: &str) -> Self {
         share.map_or_else(
             || Self::none(why),
-            |share| Self::new(significant(share * 100.0), format!("{} %", trimmed(share * 100.0))),
+            |share| {
+                Self::new(
+                    significant(share * 100.0),
+                    format!("{} %", trimmed(share * 100.0)),
+                )
+            },
         )
     }
 
@@ -64,13 +75,21 @@ impl Figure {
     pub(crate) fn rate(value: Option<f64>, unit: &str, why: &str) -> Self {
         value.map_or_else(
             || Self::none(why),
-            |value| Self::new(prefixed(value), format!("{} {unit}", trimmed(value)).trim().to_owned()),
+            |value| {
+                Self::new(
+                    prefixed(value),
+                    format!("{} {unit}", trimmed(value)).trim().to_owned(),
+                )
+            },
         )
     }
 
     /// A plain number.
     pub(crate) fn number(value: Option<f64>, why: &str) -> Self {
-        value.map_or_else(|| Self::none(why), |value| Self::new(significant(value), trimmed(value)))
+        value.map_or_else(
+            || Self::none(why),
+            |value| Self::new(significant(value), trimmed(value)),
+        )
     }
 
     /// A count, with an SI prefix from a thousand on.
@@ -82,7 +101,11 @@ impl Figure {
 /// Three significant digits: `0.0123`, `4.71`, `61.2`, `1230`.
 pub(crate) fn significant(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
-        return if value == 0.0 { "0".into() } else { "–".into() };
+        return if value == 0.0 {
+            "0".into()
+        } else {
+            "–".into()
+        };
     }
     let decimals = |v: f64| 2 - v.abs().log10().floor() as i32;
     let first = decimals(value);
@@ -106,7 +129,11 @@ pub(crate) fn prefixed(value: f64) -> String {
 
 /// A count: whole below a thousand, with a prefix above.
 pub(crate) fn count(value: u64) -> String {
-    if value < 1000 { value.to_string() } else { prefixed(value as f64) }
+    if value < 1000 {
+        value.to_string()
+    } else {
+        prefixed(value as f64)
+    }
 }
 
 /// Percent of a share near 1, with as many decimals as it takes to tell it from 100.
@@ -117,10 +144,16 @@ fn near_hundred(share: f64) -> String {
     if share < 0.99 {
         return significant(share * 100.0);
     }
-    let decimals = (-((1.0 - share) * 100.0).log10() - 1e-6).ceil().clamp(1.0, 4.0) as usize;
-    let floor = 10f64.powi(decimals as i32);
+    let decimals = (-((1.0 - share) * 100.0).log10() - 1e-6)
+        .ceil()
+        .clamp(1.0, 4.0);
+    let scale = 10f64.powf(decimals);
+    let decimals = decimals as usize;
     // Down, so that it never reaches 100; the little more is for what floating point lost.
-    format!("{:.decimals$}", (share * 100.0 * floor + 1e-6).floor() / floor)
+    format!(
+        "{:.decimals$}",
+        (share * 100.0 * scale + 1e-6).floor() / scale
+    )
 }
 
 /// As exact as a person can use: up to six decimals, no trailing zeros.
@@ -166,7 +199,11 @@ pub(crate) fn percent(share: f64) -> String {
 /// A share that was set, not measured: without the zeros that would claim precision.
 pub(crate) fn percent_set(share: f64) -> String {
     let text = significant(share * 100.0);
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
+    };
     format!("{text} %")
 }
 
@@ -227,18 +264,30 @@ impl HtmlSafe for Time {}
 impl Time {
     /// Shows the time of day; the date is in the tooltip.
     pub(crate) fn clock(at: Moment) -> Self {
-        Self { iso: iso(at), date: date(at), text: clock(at) }
+        Self {
+            iso: iso(at),
+            date: date(at),
+            text: clock(at),
+        }
     }
 
     /// Shows date and time.
     pub(crate) fn full(at: Moment) -> Self {
-        Self { iso: iso(at), date: date(at), text: date(at) }
+        Self {
+            iso: iso(at),
+            date: date(at),
+            text: date(at),
+        }
     }
 
     /// Shows the time of day, and the date too where it is not today.
     pub(crate) fn near(at: Moment, now: Moment) -> Self {
         let today = strftime(at, "%Y-%m-%d") == strftime(now, "%Y-%m-%d");
-        if today { Self::clock(at) } else { Self::full(at) }
+        if today {
+            Self::clock(at)
+        } else {
+            Self::full(at)
+        }
     }
 }
 
@@ -278,7 +327,12 @@ mod tests {
 
     #[test]
     fn prefixes_begin_at_a_thousand() {
-        for (value, text) in [(942.0, "942"), (999.7, "1.00 k"), (12_345.0, "12.3 k"), (4.5e6, "4.50 M")] {
+        for (value, text) in [
+            (942.0, "942"),
+            (999.7, "1.00 k"),
+            (12_345.0, "12.3 k"),
+            (4.5e6, "4.50 M"),
+        ] {
             assert_eq!(prefixed(value), text, "{value}");
         }
     }
@@ -312,7 +366,13 @@ mod tests {
 
     #[test]
     fn spans_read_like_speech() {
-        for (s, text) in [(4, "4 s"), (60, "1 min"), (75, "1 min 15 s"), (7500, "2 h 5 min"), (172_800, "2 d")] {
+        for (s, text) in [
+            (4, "4 s"),
+            (60, "1 min"),
+            (75, "1 min 15 s"),
+            (7500, "2 h 5 min"),
+            (172_800, "2 d"),
+        ] {
             assert_eq!(span(Duration::from_secs(s)), text);
         }
     }

@@ -29,12 +29,18 @@ pub(crate) fn html(status: StatusCode, template: &impl Template) -> Response {
     match template.render() {
         Ok(body) => {
             let mut response = (status, Html(body)).into_response();
-            response.headers_mut().insert(header::VARY, HeaderValue::from_static("HX-Request"));
+            response
+                .headers_mut()
+                .insert(header::VARY, HeaderValue::from_static("HX-Request"));
             response
         }
         Err(error) => {
             tracing::error!(error = %error, "page could not be rendered");
-            (StatusCode::INTERNAL_SERVER_ERROR, "the page could not be rendered").into_response()
+            (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the page could not be rendered",
+            )
+                .into_response()
         }
     }
 }
@@ -48,24 +54,56 @@ pub(crate) struct Fragment {
     pub(crate) outer: bool,
     /// The new content.
     pub(crate) html: String,
+    /// Whether it has to be sent.
+    pub(crate) when: When,
+}
+
+/// Whether a part has to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// Where it differs from what was sent last.
+    Changed,
+    /// In any case: what it holds has been changed piece by piece since it was sent itself.
+    Always,
+    /// Not at all: it goes out as a piece of another one, and is only remembered as sent.
+    Covered,
 }
 
 impl Fragment {
     /// What is in the element `id`.
     pub(crate) fn inner(id: impl Into<String>, template: &impl Template) -> Self {
-        Self { id: id.into(), outer: false, html: render(template) }
+        Self {
+            id: id.into(),
+            outer: false,
+            html: render(template),
+            when: When::Changed,
+        }
     }
 
     /// The element `id` itself.
     pub(crate) fn outer(id: impl Into<String>, template: &impl Template) -> Self {
-        Self { id: id.into(), outer: true, html: render(template) }
+        Self {
+            id: id.into(),
+            outer: true,
+            html: render(template),
+            when: When::Changed,
+        }
+    }
+
+    /// The same, sent when `when` says.
+    pub(crate) fn when(self, when: When) -> Self {
+        Self { when, ..self }
     }
 
     /// As htmx takes it from the event stream. Morphing keeps focus, typed text and scroll.
     pub(crate) fn write(&self, out: &mut String) {
         out.push_str("<hx-partial hx-target=\"#");
         out.push_str(&self.id);
-        out.push_str(if self.outer { "\" hx-swap=\"outerMorph\">" } else { "\" hx-swap=\"innerMorph\">" });
+        out.push_str(if self.outer {
+            "\" hx-swap=\"outerMorph\">"
+        } else {
+            "\" hx-swap=\"innerMorph\">"
+        });
         out.push_str(&self.html);
         out.push_str("</hx-partial>\n");
     }

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{ConnectInfo, Request, State};
+use axum::http::uri::{Authority, PathAndQuery};
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -42,20 +43,24 @@ pub(crate) async fn demand_session<B: Backend>(
     };
     match (session, operator) {
         (Some(session), Some(operator)) => {
-            request.extensions_mut().insert(Viewer { operator, session });
+            request
+                .extensions_mut()
+                .insert(Viewer { operator, session });
             next.run(request).await
         }
         // A script cannot follow a redirect to a page usefully: it is told so plainly.
-        _ if request.uri().path() == "/live" || request.headers().contains_key("hx-request") => {
-            (StatusCode::UNAUTHORIZED, "signed out; sign in again at /login").into_response()
-        }
+        _ if request.uri().path() == "/live" || request.headers().contains_key("hx-request") => (
+            StatusCode::UNAUTHORIZED,
+            "signed out; sign in again at /login",
+        )
+            .into_response(),
         _ => Redirect::to(&login_address(request.method(), request.uri())).into_response(),
     }
 }
 
 /// The login's address, with the way back for what was only looked at.
 fn login_address(method: &Method, uri: &Uri) -> String {
-    match uri.path_and_query().map_or("/", |path| path.as_str()) {
+    match uri.path_and_query().map_or("/", PathAndQuery::as_str) {
         "/" => "/login".into(),
         path if method == Method::GET => format!("/login?next={}", url_part(path)),
         _ => "/login".into(),
@@ -107,7 +112,7 @@ fn host_of(request: &Request) -> Option<String> {
         .headers()
         .get(header::HOST)
         .and_then(|value| value.to_str().ok())
-        .or_else(|| request.uri().authority().map(|authority| authority.as_str()))
+        .or_else(|| request.uri().authority().map(Authority::as_str))
         .map(str::to_owned)
 }
 
@@ -137,8 +142,14 @@ pub(crate) async fn security_headers(mut response: Response) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "same-origin"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
         (
             HeaderName::from_static("permissions-policy"),
             "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
@@ -147,13 +158,17 @@ pub(crate) async fn security_headers(mut response: Response) -> Response {
         headers.insert(name, HeaderValue::from_static(value));
     }
     // Pages show the fleet as it is now and to whom it is shown: never from a cache.
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
 /// Where the request comes from, where the server says.
 pub(crate) fn peer_of(extensions: &Extensions) -> Option<IpAddr> {
-    extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
+    extensions
+        .get::<ConnectInfo<SocketAddr>>()
+        .map(|ConnectInfo(peer)| peer.ip())
 }
 
 #[cfg(test)]
@@ -163,7 +178,12 @@ mod tests {
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs
             .iter()
-            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
             .collect()
     }
 
@@ -175,9 +195,15 @@ mod tests {
             (&[("origin", "http://evil:1")], false),
             (&[("origin", "null")], false),
             (&[("origin", "http://h:2")], false),
-            (&[("sec-fetch-site", "same-origin"), ("origin", "http://h:1")], true),
+            (
+                &[("sec-fetch-site", "same-origin"), ("origin", "http://h:1")],
+                true,
+            ),
             (&[("sec-fetch-site", "cross-site")], false),
-            (&[("sec-fetch-site", "same-site"), ("origin", "http://h:1")], false),
+            (
+                &[("sec-fetch-site", "same-site"), ("origin", "http://h:1")],
+                false,
+            ),
             (&[("sec-fetch-site", "none")], true),
         ] {
             assert_eq!(from_here(&headers(pairs), "h:1"), ours, "{pairs:?}");
@@ -188,7 +214,13 @@ mod tests {
     fn the_session_is_found_among_other_cookies() {
         let map = headers(&[("cookie", "a=b; hedgerow_session=xyz; c=d")]);
         assert_eq!(session_of(&map), Some("xyz"));
-        assert_eq!(session_of(&headers(&[("cookie", "hedgerow_session=")])), None);
-        assert_eq!(session_of(&headers(&[("cookie", "xhedgerow_session=1")])), None);
+        assert_eq!(
+            session_of(&headers(&[("cookie", "hedgerow_session=")])),
+            None
+        );
+        assert_eq!(
+            session_of(&headers(&[("cookie", "xhedgerow_session=1")])),
+            None
+        );
     }
 }

@@ -18,7 +18,7 @@ use hedgerow_protocol::ids::RouteKey;
 use serde::Deserialize;
 
 use crate::backend::Backend;
-use crate::fragment::Fragment;
+use crate::fragment::{Fragment, When};
 use crate::guard::Viewer;
 use crate::pages::agents::AgentsQuery;
 use crate::pages::kill::KillQuery;
@@ -32,7 +32,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// outlive a sign-out for long.
 const SESSION_CHECK_SNAPSHOTS: u32 = 10;
 /// A first word for the browser: try again after so long when the stream ends.
-const RETRY: Duration = Duration::from_millis(1000);
+const RETRY: Duration = Duration::from_secs(1);
 
 /// What the stream's page is.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -48,7 +48,10 @@ pub(crate) struct LiveQuery {
 
 /// A page that is open somewhere.
 enum Open {
-    Overview { query: OverviewQuery, order: Vec<RouteKey> },
+    Overview {
+        query: OverviewQuery,
+        order: Vec<RouteKey>,
+    },
     Route(RouteKey),
     /// A route that no agent had reported when its page was opened.
     Awaited(RouteKey),
@@ -63,12 +66,18 @@ impl Open {
     fn new(query: LiveQuery) -> Option<Self> {
         Some(match query.page.as_str() {
             "overview" => Self::Overview {
-                query: OverviewQuery { q: query.q, sort: query.sort },
+                query: OverviewQuery {
+                    q: query.q,
+                    sort: query.sort,
+                },
                 order: Vec::new(),
             },
             "route" => Self::Route(RouteKey::new(&query.dependency, &query.operation).ok()?),
             "awaited" => Self::Awaited(RouteKey::new(&query.dependency, &query.operation).ok()?),
-            "kill" => Self::Kill(KillQuery { scope: query.scope, dependency: query.dependency }),
+            "kill" => Self::Kill(KillQuery {
+                scope: query.scope,
+                dependency: query.dependency,
+            }),
             "agents" => Self::Agents(AgentsQuery { q: query.q }),
             "alerts" => Self::Alerts,
             "" | "frame" => Self::Frame,
@@ -92,7 +101,13 @@ impl Open {
                     out.extend(overview.row_fragments());
                 } else {
                     *order = overview.order();
-                    out.push(overview.fleet_fragment());
+                    out.push(overview.fleet_fragment().when(When::Always));
+                    out.extend(
+                        overview
+                            .row_fragments()
+                            .into_iter()
+                            .map(|row| row.when(When::Covered)),
+                    );
                 }
             }
             Self::Route(route) => {
@@ -129,13 +144,17 @@ impl<B: Backend> Stream<B> {
                 self.backend.operator(&self.viewer.session).await?;
             }
             self.count = self.count.wrapping_add(1);
-            let fragments = self.open.fragments(&self.backend, &snapshot, &self.viewer).await;
+            let fragments = self
+                .open
+                .fragments(&self.backend, &snapshot, &self.viewer)
+                .await;
             let mut message = String::new();
             for fragment in fragments {
                 let mut hasher = DefaultHasher::new();
                 fragment.html.hash(&mut hasher);
                 let hash = hasher.finish();
-                if self.sent.insert(fragment.id.clone(), hash) != Some(hash) {
+                let differs = self.sent.insert(fragment.id.clone(), hash) != Some(hash);
+                if fragment.when == When::Always || (fragment.when == When::Changed && differs) {
                     fragment.write(&mut message);
                 }
             }
@@ -170,7 +189,9 @@ pub(crate) async fn stream<B: Backend>(
         sent: HashMap::new(),
         count: 0,
     };
-    let hello = stream::iter([Ok::<_, Infallible>(Event::default().retry(RETRY).comment("hello"))]);
+    let hello = stream::iter([Ok::<_, Infallible>(
+        Event::default().retry(RETRY).comment("hello"),
+    )]);
     let messages = stream::unfold(stream, |mut stream| async move {
         let message = stream.next().await?;
         Some((Ok(Event::default().data(message)), stream))

@@ -72,7 +72,10 @@ routes! {
 
 /// The operator's pages over a controller.
 pub fn router<B: Backend>(backend: B, settings: Settings) -> Router {
-    let app = App { backend, settings: Arc::new(settings) };
+    let app = App {
+        backend,
+        settings: Arc::new(settings),
+    };
     // Deny by default: the session is demanded around everything that is not expressly open, and
     // that includes what is not found.
     let inside = protected::<B>()

@@ -130,7 +130,7 @@ impl Keeping {
             .pool
             .known()
             .iter()
-            .map(|replica| (replica.name.clone(), ReplicaTotals::read(replica)))
+            .map(|replica| (replica.name.clone(), replica::totals(replica)))
             .collect();
         let probation = route.pool.probation();
         let replicas = totals
@@ -159,6 +159,7 @@ impl Keeping {
     fn in_flight(&self, route: &RouteState, now: Duration) -> Histogram {
         let threshold = self.in_force.and_then(|in_force| in_force.threshold);
         route
+            .permits
             .slots
             .ages(now, threshold.map_or(Duration::ZERO, Threshold::get))
     }

@@ -2,7 +2,7 @@
 //! ever takes, what is kept between seconds and reports.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Directive, Stamp};
@@ -19,7 +19,7 @@ use super::keeping::Keeping;
 use crate::budget::TokenBucket;
 use crate::gate::Gate;
 use crate::mode::{DirectiveRefused, LinkClock, RouteMode};
-use crate::permit::SlotTable;
+use crate::permit::Permits;
 use crate::pool::{Pool, Replica};
 use crate::replicas::Replicas;
 use crate::stats::recorder::{Counter, Recorder};
@@ -50,9 +50,8 @@ pub(crate) struct RouteState {
     pub(crate) gate: Gate,
     pub(crate) bucket: TokenBucket,
     pub(crate) recorder: Recorder,
-    pub(crate) slots: SlotTable,
+    pub(crate) permits: Arc<Permits>,
     pub(crate) pool: Pool,
-    pub(crate) hedges_alive: AtomicU64,
     pub(crate) watched: AtomicU32,
     pub(crate) tasks: Tasks,
     /// The agent's first moment.
@@ -72,15 +71,15 @@ impl RouteState {
         // Both kinds of name allow the same characters and lengths.
         let anywhere = ReplicaName::new(key.dependency.as_str())
             .expect("a dependency's name is a replica's name");
+        let permits = Arc::new(Permits::new());
         let state = Self {
             key,
             limits,
             gate: Gate::default(),
             bucket: TokenBucket::default(),
             recorder: Recorder::new(),
-            slots: SlotTable::new(),
-            pool: Pool::new(replicas, anywhere),
-            hedges_alive: AtomicU64::new(0),
+            pool: Pool::new(replicas, anywhere, permits.clone()),
+            permits,
             watched: AtomicU32::new(0),
             tasks,
             birth,
@@ -95,6 +94,11 @@ impl RouteState {
 
     pub(crate) fn since_birth(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.birth)
+    }
+
+    /// Attempts alive now, held permits among them.
+    pub(crate) fn attempts_alive(&self) -> u64 {
+        self.permits.slots.taken()
     }
 
     /// Where a primary goes that nobody pinned.

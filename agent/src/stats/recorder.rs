@@ -4,55 +4,51 @@
 //! counts the larger one first (released, then acquired), so a snapshot taken in full flight keeps
 //! won <= hedged <= crossed <= started. Histogram buckets are emptied by whoever reads, each sample
 //! going to exactly one reading.
+//!
+//! What can be worked out when reading is not written: the usual call, treated and answered by its
+//! primary, is one sample in [`Series::Plain`], which stands for an attempt, a call, and four counts.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hedgerow_protocol::latency::{BUCKETS, Histogram, bucket_of};
 use hedgerow_protocol::report::{Refusal, Totals};
+use parking_lot::{Mutex, MutexGuard};
 
 /// More shards than this help no machine we know of; each is 24 KiB a route.
 const SHARDS_MAX: usize = 16;
 
 macro_rules! counters {
-    ($($variant:ident $field:ident,)*) => {
-        /// One counter of [`Totals`]. Declared in the order they are read in: of two counters of
-        /// which one can never exceed the other, the smaller one comes first.
+    ($($variant:ident,)*) => {
+        /// One counter, written by the hot path.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Counter {
             $($variant,)*
         }
 
         const COUNTERS: usize = [$(Counter::$variant),*].len();
-
-        fn read_totals(read: impl Fn(Counter) -> u64, refused: [u64; Refusal::ALL.len()]) -> Totals {
-            // Struct fields are evaluated in the order they are written in.
-            Totals { $($field: read(Counter::$variant),)* refused }
-        }
     };
 }
 
 counters! {
-    Won won,
-    HedgeErrors hedge_errors,
-    HedgeFinished hedge_finished,
-    Hedged hedged,
-    FailedDespitePrimary failed_despite_primary,
-    TreatedFailed treated_failed,
-    TreatedFinished treated_finished,
-    HoldoutFailed holdout_failed,
-    HoldoutFinished holdout_finished,
-    PrimaryErrors primary_errors,
-    PrimaryFinished primary_finished,
-    PushBack push_back,
-    ProbationSkipped probation_skipped,
-    Crossed crossed,
-    Abandoned abandoned,
-    Failed failed,
-    Finished finished,
-    NotEligible not_eligible,
-    Started started,
+    Won,
+    HedgeErrors,
+    HedgeFinished,
+    Hedged,
+    FailedDespitePrimary,
+    TreatedFailed,
+    TreatedFinished,
+    HoldoutFailed,
+    HoldoutFinished,
+    PrimaryErrors,
+    PrimaryFinished,
+    PushBack,
+    ProbationSkipped,
+    Crossed,
+    Abandoned,
+    NotEligible,
+    Started,
 }
 
 /// One histogram of the recorder.
@@ -64,21 +60,19 @@ pub(crate) enum Series {
     HedgeCensored,
     Treated,
     Holdout,
+    /// A treated call that its primary answered: a sample of [`Self::PrimaryDone`] and of
+    /// [`Self::Treated`] in one.
+    Plain,
 }
 
 impl Series {
-    pub(crate) const ALL: [Self; 6] = [
-        Self::PrimaryDone,
-        Self::PrimaryCensored,
-        Self::HedgeDone,
-        Self::HedgeCensored,
-        Self::Treated,
-        Self::Holdout,
-    ];
+    /// Those that are reported: all but [`Self::Plain`].
+    pub(crate) const REPORTED: usize = 6;
+    const WRITTEN: usize = 7;
 }
 
-/// One histogram for each [`Series`], indexed by it.
-pub(crate) type SeriesHistograms = [Histogram; Series::ALL.len()];
+/// One histogram for each reported [`Series`], indexed by it.
+pub(crate) type SeriesHistograms = [Histogram; Series::REPORTED];
 
 /// Buckets that any thread may add to. 32 bits are enough: they are emptied every second.
 #[derive(Debug)]
@@ -92,7 +86,12 @@ impl Default for AtomicHistogram {
 
 impl AtomicHistogram {
     pub(crate) fn record(&self, latency: Duration) {
-        self.0[bucket_of(latency)].fetch_add(1, Ordering::Relaxed);
+        self.record_in(bucket_of(latency));
+    }
+
+    /// The same, the bucket being known.
+    pub(crate) fn record_in(&self, bucket: usize) {
+        self.0[bucket].fetch_add(1, Ordering::Release);
     }
 
     /// Moves all samples into `into`.
@@ -100,7 +99,7 @@ impl AtomicHistogram {
         for (bucket, count) in self.0.iter().enumerate() {
             // Most buckets are empty: a load leaves their cache line with the writer.
             if count.load(Ordering::Relaxed) != 0 {
-                let count = count.swap(0, Ordering::Relaxed);
+                let count = count.swap(0, Ordering::Acquire);
                 // Full only after nine years at a million a second: then the sample is let go.
                 let _ = into.add_to_bucket(bucket, u64::from(count));
             }
@@ -114,8 +113,7 @@ impl AtomicHistogram {
 struct Shard {
     counters: [AtomicU64; COUNTERS],
     refused: [AtomicU64; Refusal::ALL.len()],
-    alive: AtomicI64,
-    series: [AtomicHistogram; Series::ALL.len()],
+    series: [AtomicHistogram; Series::WRITTEN],
 }
 
 impl Default for Shard {
@@ -123,7 +121,6 @@ impl Default for Shard {
         Self {
             counters: [const { AtomicU64::new(0) }; COUNTERS],
             refused: [const { AtomicU64::new(0) }; Refusal::ALL.len()],
-            alive: AtomicI64::new(0),
             series: std::array::from_fn(|_| AtomicHistogram::default()),
         }
     }
@@ -133,6 +130,16 @@ impl Default for Shard {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     shards: Box<[Shard]>,
+    plain: Mutex<Plain>,
+}
+
+/// Samples of [`Series::Plain`] that were taken out of the shards.
+#[derive(Debug, Default)]
+struct Plain {
+    /// Not yet given out.
+    samples: Histogram,
+    /// All that there ever were.
+    count: u64,
 }
 
 thread_local! {
@@ -153,6 +160,7 @@ impl Recorder {
         let shards = threads.next_power_of_two().min(SHARDS_MAX);
         Self {
             shards: (0..shards).map(|_| Shard::default()).collect(),
+            plain: Mutex::default(),
         }
     }
 
@@ -174,20 +182,9 @@ impl Recorder {
         self.shard().series[series as usize].record(latency);
     }
 
-    /// An attempt begins (1) or ends (-1), perhaps on another thread than it began.
-    pub(crate) fn alive(&self, change: i64) {
-        self.shard().alive.fetch_add(change, Ordering::SeqCst);
-    }
-
-    /// Attempts alive now.
-    pub(crate) fn attempts_alive(&self) -> u64 {
-        let sum: i64 = self
-            .shards
-            .iter()
-            .map(|shard| shard.alive.load(Ordering::SeqCst))
-            .sum();
-        // Ends counted on one shard may be read before beginnings on another.
-        sum.max(0) as u64
+    /// The same, the bucket being known.
+    pub(crate) fn record_in(&self, series: Series, bucket: usize) {
+        self.shard().series[series as usize].record_in(bucket);
     }
 
     fn read(&self, counter: Counter) -> u64 {
@@ -200,14 +197,44 @@ impl Recorder {
 
     /// All counters, in an order no honest agent can break.
     pub(crate) fn totals(&self) -> Totals {
-        // Refusals are parts of `crossed`, so they are read before it.
-        let refused = std::array::from_fn(|reason| {
-            self.shards
-                .iter()
-                .map(|shard| shard.refused[reason].load(Ordering::Acquire))
-                .sum()
+        let plain = self.take_plain().count;
+        let mut totals = Totals::default();
+        // Of two counters of which one can never exceed the other, the smaller one is read first.
+        totals.won = self.read(Counter::Won);
+        totals.hedge_errors = self.read(Counter::HedgeErrors);
+        totals.hedge_finished = self.read(Counter::HedgeFinished);
+        totals.hedged = self.read(Counter::Hedged);
+        totals.refused = std::array::from_fn(|reason| {
+            let cells = self.shards.iter().map(|shard| &shard.refused[reason]);
+            cells.map(|cell| cell.load(Ordering::Acquire)).sum()
         });
-        read_totals(|counter| self.read(counter), refused)
+        totals.failed_despite_primary = self.read(Counter::FailedDespitePrimary);
+        totals.treated_failed = self.read(Counter::TreatedFailed);
+        totals.treated_finished = plain + self.read(Counter::TreatedFinished);
+        totals.holdout_failed = self.read(Counter::HoldoutFailed);
+        totals.holdout_finished = self.read(Counter::HoldoutFinished);
+        totals.failed = totals.treated_failed + totals.holdout_failed;
+        totals.primary_errors = self.read(Counter::PrimaryErrors);
+        totals.primary_finished = plain + self.read(Counter::PrimaryFinished);
+        totals.push_back = self.read(Counter::PushBack);
+        totals.probation_skipped = self.read(Counter::ProbationSkipped);
+        totals.crossed = self.read(Counter::Crossed);
+        totals.abandoned = self.read(Counter::Abandoned);
+        totals.finished = totals.treated_finished + totals.holdout_finished + totals.abandoned;
+        totals.not_eligible = self.read(Counter::NotEligible);
+        totals.started = self.read(Counter::Started);
+        totals
+    }
+
+    /// Takes what is plain out of the shards. Readers only meet each other here.
+    fn take_plain(&self) -> MutexGuard<'_, Plain> {
+        let mut plain = self.plain.lock();
+        let before = plain.samples.count();
+        for shard in &self.shards {
+            shard.series[Series::Plain as usize].drain(&mut plain.samples);
+        }
+        plain.count += plain.samples.count() - before;
+        plain
     }
 
     /// Moves all samples into `into`.
@@ -217,6 +244,12 @@ impl Recorder {
                 from.drain(into);
             }
         }
+        let mut plain = self.take_plain();
+        for series in [Series::PrimaryDone, Series::Treated] {
+            // Full only after nine years at a million a second: then what is new is let go.
+            let _ = into[series as usize].add(&plain.samples);
+        }
+        plain.samples.clear();
     }
 }
 
@@ -267,8 +300,10 @@ mod tests {
                         recorder.count(Counter::Won);
                         recorder.count(Counter::PrimaryFinished);
                         recorder.count(Counter::PrimaryErrors);
-                        recorder.count(Counter::Finished);
-                        recorder.count(Counter::Failed);
+                        recorder.count(Counter::TreatedFinished);
+                        recorder.count(Counter::TreatedFailed);
+                        recorder.count(Counter::Started);
+                        recorder.record(Series::Plain, Duration::ZERO);
                     }
                 });
             }
@@ -288,7 +323,7 @@ mod tests {
                 scope.spawn(|| {
                     for i in 0..5_000 {
                         recorder.count(Counter::Started);
-                        recorder.record(Series::Treated, Duration::from_micros(i));
+                        recorder.record(Series::Plain, Duration::from_micros(i));
                     }
                 });
             }
@@ -297,5 +332,7 @@ mod tests {
         recorder.drain(&mut into);
         assert_eq!(into[Series::Treated as usize].count(), 40_000);
         assert_eq!(recorder.totals().started, 40_000);
+        assert_eq!(into[Series::PrimaryDone as usize].count(), 40_000);
+        assert_eq!(recorder.totals().finished, 40_000);
     }
 }

@@ -19,15 +19,17 @@ pub(crate) struct ReplicaTotals {
 }
 
 impl ReplicaTotals {
-    /// The smaller of two ordered counters first, as in the recorder.
-    pub(crate) fn read(replica: &Replica) -> Self {
+    /// `answered`: all samples ever taken out of `done`. The smaller of two ordered counters first,
+    /// as in the recorder.
+    fn read(replica: &Replica, answered: impl FnOnce() -> u64) -> Self {
         let load = |counter: &AtomicU64| counter.load(Ordering::Acquire);
         let won = load(&replica.won);
         let hedged = load(&replica.hedged);
         let errors = load(&replica.errors);
-        let finished = load(&replica.finished);
+        let watched = load(&replica.watched_done);
+        let finished = answered().saturating_sub(watched) + errors;
         let crossed = load(&replica.crossed);
-        let started = load(&replica.started);
+        let started = replica.started();
         Self {
             started,
             crossed,
@@ -55,28 +57,45 @@ impl ReplicaTotals {
 pub(crate) struct ReplicaBooks {
     acknowledged: ReplicaTotals,
     under_way: Option<(ReplicaTotals, Attempts)>,
-    /// Done and censored. Made with the first report: only the busiest replicas ever need them.
-    samples: Option<(Histogram, Histogram)>,
+    /// Since the last acknowledged report.
+    done: Histogram,
+    censored: Histogram,
+    /// All that was ever in `done`.
+    answered: u64,
+}
+
+impl ReplicaBooks {
+    fn totals(&mut self, replica: &Replica) -> ReplicaTotals {
+        ReplicaTotals::read(replica, || {
+            let before = self.done.count();
+            replica.done.drain(&mut self.done);
+            self.answered += self.done.count() - before;
+            self.answered
+        })
+    }
+}
+
+/// Its counters now.
+pub(crate) fn totals(replica: &Replica) -> ReplicaTotals {
+    replica.books.lock().totals(replica)
 }
 
 /// Primaries since the last acknowledged report: how busy it is.
 pub(crate) fn unreported(replica: &Replica) -> u64 {
-    let acknowledged = replica.books.lock().acknowledged;
-    let since = ReplicaTotals::read(replica).since(acknowledged);
+    let books = &mut *replica.books.lock();
+    let since = books.totals(replica).since(books.acknowledged);
     since.started + since.finished + since.hedged
 }
 
 /// What came since the last acknowledged report.
 pub(crate) fn collect(replica: &Replica) -> ReplicaReport {
     let books = &mut *replica.books.lock();
-    let (done, censored) = books.samples.get_or_insert_default();
-    replica.done.drain(done);
-    replica.censored.drain(censored);
+    let totals = books.totals(replica);
+    replica.censored.drain(&mut books.censored);
     let primary = Attempts {
-        done: done.to_sparse(),
-        censored: censored.to_sparse(),
+        done: books.done.to_sparse(),
+        censored: books.censored.to_sparse(),
     };
-    let totals = ReplicaTotals::read(replica);
     let since = totals.since(books.acknowledged);
     books.under_way = Some((totals, primary.clone()));
     ReplicaReport {
@@ -97,8 +116,10 @@ pub(crate) fn acknowledged(replica: &Replica) {
     let books = &mut *replica.books.lock();
     if let Some((totals, primary)) = books.under_way.take() {
         books.acknowledged = totals;
-        let (done, censored) = books.samples.get_or_insert_default();
-        for (all, reported) in [(done, &primary.done), (censored, &primary.censored)] {
+        for (all, reported) in [
+            (&mut books.done, &primary.done),
+            (&mut books.censored, &primary.censored),
+        ] {
             all.subtract(reported)
                 .expect("what was reported is a part of what was collected");
         }

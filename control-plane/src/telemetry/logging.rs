@@ -1,5 +1,7 @@
 //! Log lines to standard error, spans by OTLP.
 
+use std::time::Duration;
+
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
@@ -13,6 +15,10 @@ use crate::config::{LogFormat, Telemetry};
 
 /// The name traces are filed under.
 const SERVICE: &str = "hedgerow-controller";
+
+/// How long the last traces may take: the receiver may be gone, and nobody waits for a controller
+/// that leaves (P20).
+const LAST_TRACES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Logging or tracing could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -82,10 +88,10 @@ fn provider(endpoint: &str) -> Result<SdkTracerProvider, TelemetryError> {
 }
 
 impl TelemetryGuard {
-    /// Sends what is left. Blocks for as long as the receiver takes, some seconds at most.
+    /// Sends what is left. Blocks for as long as the receiver takes, a second at most.
     pub fn shut_down(self) {
         if let Some(provider) = self.provider
-            && let Err(error) = provider.shutdown()
+            && let Err(error) = provider.shutdown_with_timeout(LAST_TRACES_WITHIN)
         {
             tracing::warn!(error = %error, "the last traces could not be sent");
         }

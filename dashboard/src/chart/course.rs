@@ -9,13 +9,17 @@ use super::{Chart, Event, Level, NARROW, Plot, Series, WIDE};
 use crate::format::{latency, percent, percent_set, significant};
 
 /// How far back charts reach.
-pub(crate) const SPAN: Duration = Duration::from_secs(600);
+pub(crate) const SPAN: Duration = Duration::from_mins(10);
 /// The share of calls hedged above which a person is called, where the budget does not move it.
 pub(crate) const HEDGE_RATE_LINE: f64 = 0.10;
 
 /// Where the alert's line lies: 10 %, or a quarter above a budget that exceeds it (ALGORITHMS 7).
 pub(crate) fn alert_line(budget: f64) -> f64 {
-    if budget > HEDGE_RATE_LINE { 1.25 * budget } else { HEDGE_RATE_LINE }
+    if budget > HEDGE_RATE_LINE {
+        1.25 * budget
+    } else {
+        HEDGE_RATE_LINE
+    }
 }
 
 /// The five charts of a dependency's page.
@@ -70,11 +74,20 @@ impl Base {
         Self {
             from,
             to: now,
-            points: view.course.iter().filter(|p| p.at >= from).copied().collect(),
+            points: view
+                .course
+                .iter()
+                .filter(|p| p.at >= from)
+                .copied()
+                .collect(),
             events: view
                 .marks
                 .iter()
-                .map(|m| Event { at: m.at, kind: m.kind, words: m.words.clone() })
+                .map(|m| Event {
+                    at: m.at,
+                    kind: m.kind,
+                    words: m.words.clone(),
+                })
                 .collect(),
             off: off_spans(&view.course),
         }
@@ -86,7 +99,11 @@ impl Base {
         class: &'static str,
         value: impl Fn(&Point) -> Option<f64>,
     ) -> Series {
-        Series { label, class, values: self.points.iter().map(value).collect() }
+        Series {
+            label,
+            class,
+            values: self.points.iter().map(value).collect(),
+        }
     }
 
     fn plot(&self, id: &'static str, title: &'static str, unit: &'static str) -> Plot {
@@ -183,7 +200,11 @@ fn hedge_chart(base: &Base, view: &RouteView, policy_budget: f64) -> Chart {
             class: "limit",
             value: line * 100.0,
         },
-        Level { label: format!("budget {}", percent_set(budget)), class: "budget", value: budget * 100.0 },
+        Level {
+            label: format!("budget {}", percent_set(budget)),
+            class: "budget",
+            value: budget * 100.0,
+        },
     ];
     if let Some(target) = target {
         levels.push(Level {
@@ -263,7 +284,12 @@ fn calls_chart(base: &Base, view: &RouteView) -> Chart {
     if let Some(f) = figures(view) {
         summary = format!("now {} a second; {summary}", significant(f.calls_per_s));
     }
-    Plot { summary, series: vec![calls], ..base.plot("calls", "Eligible calls", "per second") }.layout()
+    Plot {
+        summary,
+        series: vec![calls],
+        ..base.plot("calls", "Eligible calls", "per second")
+    }
+    .layout()
 }
 
 #[cfg(test)]
@@ -271,12 +297,22 @@ mod tests {
     use super::*;
 
     fn point(at: u64, hedging: bool) -> Point {
-        Point { at: Moment::from_millis(at), hedging, ..Point::default() }
+        Point {
+            at: Moment::from_millis(at),
+            hedging,
+            ..Point::default()
+        }
     }
 
     #[test]
     fn off_times_are_the_stretches_without_hedging() {
-        let course = [point(0, true), point(2, false), point(4, false), point(6, true), point(8, false)];
+        let course = [
+            point(0, true),
+            point(2, false),
+            point(4, false),
+            point(6, true),
+            point(8, false),
+        ];
         let ms = Moment::from_millis;
         assert_eq!(off_spans(&course), [(ms(2), ms(6)), (ms(8), ms(8))]);
     }

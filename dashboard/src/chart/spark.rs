@@ -78,7 +78,10 @@ impl Spark {
     pub(crate) fn new(course: &[Point], span_ms: u64) -> Option<Self> {
         let last = course.last()?.at.as_millis();
         let first = last.saturating_sub(span_ms);
-        let seen: Vec<&Point> = course.iter().filter(|p| p.at.as_millis() >= first).collect();
+        let seen: Vec<&Point> = course
+            .iter()
+            .filter(|p| p.at.as_millis() >= first)
+            .collect();
         let xs = Scale::new(first as f64, last as f64, 1.0, SPARK_WIDTH - 1.0);
         let x = |p: &Point| xs.at(p.at.as_millis() as f64);
         let p99s: Vec<f64> = seen.iter().filter_map(|p| p.p99_ms).collect();
@@ -129,11 +132,19 @@ fn words(p99s: &[f64], rates: &[f64]) -> String {
 fn area(seen: &[&Point], x: impl Fn(&Point) -> f64, y: impl Fn(f64) -> f64) -> String {
     use std::fmt::Write as _;
     let mut out = String::new();
-    for stretch in seen.split(|p| p.hedge_rate.is_none()).filter(|s| s.len() > 1) {
+    for stretch in seen
+        .split(|p| p.hedge_rate.is_none())
+        .filter(|s| s.len() > 1)
+    {
         let floor = px(SPARK_HEIGHT);
         let _ = write!(out, "M{} {floor}", px(x(stretch[0])));
         for point in stretch {
-            let _ = write!(out, "L{} {}", px(x(point)), px(y(point.hedge_rate.unwrap_or(0.0))));
+            let _ = write!(
+                out,
+                "L{} {}",
+                px(x(point)),
+                px(y(point.hedge_rate.unwrap_or(0.0)))
+            );
         }
         let _ = write!(out, "V{floor}Z");
     }

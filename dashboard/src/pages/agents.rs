@@ -123,12 +123,24 @@ impl AgentRow {
             grave = grave.min(3);
         }
         Self {
-            id: format!("a-{}", short_id(&format!("{} {}", a.instance, a.connection.0))),
+            id: format!(
+                "a-{}",
+                short_id(&format!("{} {}", a.instance, a.connection.0))
+            ),
             service: a.service.to_string(),
             // The random end tells instances apart; the beginning is the time they were made.
-            short: a.instance.to_string().rsplit('-').next().unwrap_or_default().to_owned(),
+            short: a
+                .instance
+                .to_string()
+                .rsplit('-')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
             instance: a.instance.to_string(),
-            zone: a.zone.as_ref().map_or_else(|| "–".into(), ToString::to_string),
+            zone: a
+                .zone
+                .as_ref()
+                .map_or_else(|| "–".into(), ToString::to_string),
             version: a.version.clone(),
             peer: a.peer.clone(),
             badge,
@@ -165,7 +177,9 @@ impl AgentRow {
             text.push_str(&route.sync);
         }
         let text = text.to_ascii_lowercase();
-        q.to_ascii_lowercase().split_whitespace().all(|word| text.contains(word))
+        q.to_ascii_lowercase()
+            .split_whitespace()
+            .all(|word| text.contains(word))
     }
 }
 
@@ -242,10 +256,17 @@ pub(crate) async fn page<B: Backend>(
         frame: Frame::new("Agents", "agents", &viewer, &snapshot, &live),
         list: AgentList::new(&snapshot, &query),
     };
-    if partial.0 { html(StatusCode::OK, &page.as_page()) } else { html(StatusCode::OK, &page) }
+    if partial.0 {
+        html(StatusCode::OK, &page.as_page())
+    } else {
+        html(StatusCode::OK, &page)
+    }
 }
 
 /// The page's parts for an open stream.
 pub(crate) fn fragments(snapshot: &FleetSnapshot, query: &AgentsQuery) -> Vec<Fragment> {
-    vec![Fragment::inner("agentlist", &AgentList::new(snapshot, query))]
+    vec![Fragment::inner(
+        "agentlist",
+        &AgentList::new(snapshot, query),
+    )]
 }

@@ -113,7 +113,10 @@ impl AlertList {
         let mut views: Vec<&AlertView> = snapshot.alerts.iter().collect();
         views.sort_by_key(|a| (a.phase, std::cmp::Reverse(a.state.since)));
         Self {
-            alerts: views.iter().map(|a| AlertRow::new(a, &deliveries, snapshot)).collect(),
+            alerts: views
+                .iter()
+                .map(|a| AlertRow::new(a, &deliveries, snapshot))
+                .collect(),
             older: deliveries
                 .iter()
                 .filter(|d| !views.iter().any(|a| a.state.id == d.alert))
@@ -146,5 +149,8 @@ pub(crate) async fn page<B: Backend>(
 
 /// The page's parts for an open stream.
 pub(crate) async fn fragments<B: Backend>(backend: &B, snapshot: &FleetSnapshot) -> Vec<Fragment> {
-    vec![Fragment::inner("alertlist", &AlertList::load(backend, snapshot).await)]
+    vec![Fragment::inner(
+        "alertlist",
+        &AlertList::load(backend, snapshot).await,
+    )]
 }

@@ -74,10 +74,10 @@ impl Known {
 
 /// The policy in force, or the one every dependency begins with.
 fn policy_of(snapshot: &FleetSnapshot, route: &RouteKey) -> Policy {
-    snapshot
-        .policies
-        .get(&route.dependency)
-        .map_or_else(|| Policy::observing(route.dependency.clone()), |p| p.policy.clone())
+    snapshot.policies.get(&route.dependency).map_or_else(
+        || Policy::observing(route.dependency.clone()),
+        |p| p.policy.clone(),
+    )
 }
 
 /// The page of a route that no agent has reported yet.
@@ -218,7 +218,11 @@ pub(crate) async fn release<B: Backend>(
         Ok(route) => route,
         Err(response) => return *response,
     };
-    match app.backend.release(&viewer.operator, route.clone(), form.reason.trim()).await {
+    match app
+        .backend
+        .release(&viewer.operator, route.clone(), form.reason.trim())
+        .await
+    {
         Ok(()) => Redirect::to(&route_address(&route)).into_response(),
         Err(problem) => error::act(&problem),
     }
@@ -234,7 +238,11 @@ pub(crate) async fn accept_base<B: Backend>(
         Ok(route) => route,
         Err(response) => return *response,
     };
-    match app.backend.accept_base(&viewer.operator, route.clone(), form.reason.trim()).await {
+    match app
+        .backend
+        .accept_base(&viewer.operator, route.clone(), form.reason.trim())
+        .await
+    {
         Ok(()) => Redirect::to(&route_address(&route)).into_response(),
         Err(problem) => error::act(&problem),
     }

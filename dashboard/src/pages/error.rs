@@ -22,7 +22,15 @@ struct ErrorPage<'a> {
 
 /// A page that needs no session and no snapshot.
 pub(crate) fn plain(status: StatusCode, title: &str, words: &str) -> Response {
-    html(status, &ErrorPage { bare: Bare::new(), status: status.as_u16(), title, words })
+    html(
+        status,
+        &ErrorPage {
+            bare: Bare::new(),
+            status: status.as_u16(),
+            title,
+            words,
+        },
+    )
 }
 
 /// Whatever no route answers to.

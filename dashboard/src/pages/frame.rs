@@ -133,7 +133,13 @@ impl HtmlSafe for AlertCount {}
 
 impl AlertCount {
     fn new(snapshot: &FleetSnapshot) -> Self {
-        Self { firing: snapshot.alerts.iter().filter(|a| a.phase == AlertPhase::Firing).count() }
+        Self {
+            firing: snapshot
+                .alerts
+                .iter()
+                .filter(|a| a.phase == AlertPhase::Firing)
+                .count(),
+        }
     }
 }
 

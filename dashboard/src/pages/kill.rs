@@ -38,9 +38,9 @@ impl KillQuery {
             ("" | "dependency", name) => DependencyName::new(name)
                 .map(KillScope::Dependency)
                 .map_err(|problem| format!("dependency {problem}")),
-            (other, _) => {
-                Err(format!("{other:?} is not a scope: expected everything, or dependency and its name"))
-            }
+            (other, _) => Err(format!(
+                "{other:?} is not a scope: expected everything, or dependency and its name"
+            )),
         }
     }
 }
@@ -56,7 +56,11 @@ struct Reach {
 
 impl Reach {
     fn new(snapshot: &FleetSnapshot, scope: &KillScope) -> Self {
-        let routes: Vec<_> = snapshot.routes.values().filter(|v| covers(scope, &v.route)).collect();
+        let routes: Vec<_> = snapshot
+            .routes
+            .values()
+            .filter(|v| covers(scope, &v.route))
+            .collect();
         let mut dependencies: Vec<_> = routes.iter().map(|v| &v.route.dependency).collect();
         dependencies.dedup();
         Self {
@@ -103,7 +107,10 @@ struct Engaged {
 
 impl Progress {
     fn new(snapshot: &FleetSnapshot, scope: &KillScope) -> Self {
-        let kill = snapshot.kills.iter().find(|k| k.state.engaged && k.state.scope == *scope);
+        let kill = snapshot
+            .kills
+            .iter()
+            .find(|k| k.state.engaged && k.state.scope == *scope);
         let engaged = kill.map(|kill| {
             let mut pending: Vec<String> = snapshot
                 .agents
@@ -154,9 +161,11 @@ struct KillPage {
 impl KillPage {
     fn new(viewer: &Viewer, snapshot: &FleetSnapshot, scope: KillScope) -> Self {
         let (what, word, live) = match &scope {
-            KillScope::Everything => {
-                ("everything".to_owned(), "everything".to_owned(), "page=kill".to_owned())
-            }
+            KillScope::Everything => (
+                "everything".to_owned(),
+                "everything".to_owned(),
+                "page=kill".to_owned(),
+            ),
             KillScope::Dependency(name) => (
                 name.to_string(),
                 name.to_string(),
@@ -164,17 +173,28 @@ impl KillPage {
             ),
         };
         let progress = Progress::new(snapshot, &scope);
-        let mut names: Vec<_> = snapshot.routes.keys().map(|r| r.dependency.clone()).collect();
+        let mut names: Vec<_> = snapshot
+            .routes
+            .keys()
+            .map(|r| r.dependency.clone())
+            .collect();
         names.extend(snapshot.policies.keys().cloned());
         names.sort();
         names.dedup();
         let engaged_on = |name: &DependencyName| {
-            snapshot.kills.iter().any(|k| {
-                k.state.engaged && k.state.scope == KillScope::Dependency(name.clone())
-            })
+            snapshot
+                .kills
+                .iter()
+                .any(|k| k.state.engaged && k.state.scope == KillScope::Dependency(name.clone()))
         };
         Self {
-            frame: Frame::new(format!("Kill switch for {what}"), "kill", viewer, snapshot, &live),
+            frame: Frame::new(
+                format!("Kill switch for {what}"),
+                "kill",
+                viewer,
+                snapshot,
+                &live,
+            ),
             reach: Reach::new(snapshot, &scope),
             engaged: progress.engaged.is_some(),
             progress,
@@ -207,7 +227,11 @@ impl KillPage {
 }
 
 fn bad_scope(problem: &str) -> Response {
-    error::plain(StatusCode::BAD_REQUEST, "No such kill switch", &format!("{problem}."))
+    error::plain(
+        StatusCode::BAD_REQUEST,
+        "No such kill switch",
+        &format!("{problem}."),
+    )
 }
 
 /// GET /kill
@@ -217,9 +241,10 @@ pub(crate) async fn page<B: Backend>(
     Query(query): Query<KillQuery>,
 ) -> Response {
     match query.scope() {
-        Ok(scope) => {
-            html(StatusCode::OK, &KillPage::new(&viewer, &app.backend.snapshot(), scope))
-        }
+        Ok(scope) => html(
+            StatusCode::OK,
+            &KillPage::new(&viewer, &app.backend.snapshot(), scope),
+        ),
         Err(problem) => bad_scope(&problem),
     }
 }
@@ -228,7 +253,12 @@ pub(crate) async fn page<B: Backend>(
 pub(crate) fn fragments(snapshot: &FleetSnapshot, query: &KillQuery) -> Vec<Fragment> {
     query.scope().map_or_else(
         |_| Vec::new(),
-        |scope| vec![Fragment::inner("progress", &Progress::new(snapshot, &scope))],
+        |scope| {
+            vec![Fragment::inner(
+                "progress",
+                &Progress::new(snapshot, &scope),
+            )]
+        },
     )
 }
 
@@ -253,7 +283,10 @@ pub(crate) async fn throw<B: Backend>(
     Extension(viewer): Extension<Viewer>,
     Form(form): Form<KillForm>,
 ) -> Response {
-    let query = KillQuery { scope: form.scope, dependency: form.dependency };
+    let query = KillQuery {
+        scope: form.scope,
+        dependency: form.dependency,
+    };
     let scope = match query.scope() {
         Ok(scope) => scope,
         Err(problem) => return bad_scope(&problem),
@@ -270,7 +303,11 @@ pub(crate) async fn throw<B: Backend>(
         page.problem = Some(format!("type {} to release the switch", page.word));
         return html(StatusCode::UNPROCESSABLE_ENTITY, &page);
     }
-    match app.backend.kill(&viewer.operator, scope.clone(), engage, form.reason.trim()).await {
+    match app
+        .backend
+        .kill(&viewer.operator, scope.clone(), engage, form.reason.trim())
+        .await
+    {
         Ok(()) => {
             let back = match &scope {
                 KillScope::Everything => "/kill".to_owned(),

@@ -22,7 +22,10 @@ pub(crate) struct Bare {
 
 impl Bare {
     pub(crate) fn new() -> Self {
-        Self { css: assets::address("app.css"), icon: assets::address("icon.svg") }
+        Self {
+            css: assets::address("app.css"),
+            icon: assets::address("icon.svg"),
+        }
     }
 }
 
@@ -58,13 +61,16 @@ pub(crate) async fn page<B: Backend>(
     login_page(StatusCode::OK, String::new(), query.next, None)
 }
 
-fn login_page(
-    status: StatusCode,
-    name: String,
-    next: String,
-    problem: Option<String>,
-) -> Response {
-    html(status, &LoginPage { bare: Bare::new(), name, next, problem })
+fn login_page(status: StatusCode, name: String, next: String, problem: Option<String>) -> Response {
+    html(
+        status,
+        &LoginPage {
+            bare: Bare::new(),
+            name,
+            next,
+            problem,
+        },
+    )
 }
 
 #[derive(Deserialize)]
@@ -83,11 +89,18 @@ pub(crate) async fn sign_in<B: Backend>(
     extensions: Extensions,
     Form(form): Form<Credentials>,
 ) -> Response {
-    match app.backend.sign_in(form.name.trim(), &form.password, peer_of(&extensions)).await {
+    match app
+        .backend
+        .sign_in(form.name.trim(), &form.password, peer_of(&extensions))
+        .await
+    {
         Ok(session) => signed_in(&app, &session, &form.next),
-        Err(error) => {
-            login_page(status_of(&error), form.name, form.next, Some(error.to_string()))
-        }
+        Err(error) => login_page(
+            status_of(&error),
+            form.name,
+            form.next,
+            Some(error.to_string()),
+        ),
     }
 }
 
@@ -102,7 +115,13 @@ pub(crate) async fn link<B: Backend>(
     State(_): State<App<B>>,
     Query(query): Query<Link>,
 ) -> Response {
-    html(StatusCode::OK, &LinkPage { bare: Bare::new(), token: query.token })
+    html(
+        StatusCode::OK,
+        &LinkPage {
+            bare: Bare::new(),
+            token: query.token,
+        },
+    )
 }
 
 /// POST /login/link
@@ -111,7 +130,11 @@ pub(crate) async fn sign_in_by_link<B: Backend>(
     extensions: Extensions,
     Form(form): Form<Link>,
 ) -> Response {
-    match app.backend.sign_in_by_link(form.token.trim(), peer_of(&extensions)).await {
+    match app
+        .backend
+        .sign_in_by_link(form.token.trim(), peer_of(&extensions))
+        .await
+    {
         Ok(session) => signed_in(&app, &session, "/"),
         Err(error) => login_page(
             status_of(&error),
@@ -132,17 +155,17 @@ fn status_of(error: &SignInError) -> StatusCode {
 
 /// Sets the cookie and goes where one wanted to go.
 fn signed_in<B>(app: &App<B>, session: &Session, next: &str) -> Response {
-    let cookie = cookie(&session.cookie, session.lasts.as_secs(), app.settings.secure_cookies);
-    match HeaderValue::from_str(&cookie) {
-        Ok(mut value) => {
-            value.set_sensitive(true);
-            ([(header::SET_COOKIE, value)], Redirect::to(inside(next))).into_response()
-        }
-        Err(_) => {
-            tracing::error!("the session's value cannot stand in a cookie");
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
-        }
-    }
+    let cookie = cookie(
+        &session.cookie,
+        session.lasts.as_secs(),
+        app.settings.secure_cookies,
+    );
+    let Ok(mut value) = HeaderValue::from_str(&cookie) else {
+        tracing::error!("the session's value cannot stand in a cookie");
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    value.set_sensitive(true);
+    ([(header::SET_COOKIE, value)], Redirect::to(inside(next))).into_response()
 }
 
 fn cookie(value: &str, max_age_s: u64, secure: bool) -> String {
@@ -153,7 +176,11 @@ fn cookie(value: &str, max_age_s: u64, secure: bool) -> String {
 /// Only a path of these pages; anything else would send people away after the login.
 fn inside(next: &str) -> &str {
     let plain = next.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
-    if plain && next.starts_with('/') && !next.starts_with("//") { next } else { "/" }
+    if plain && next.starts_with('/') && !next.starts_with("//") {
+        next
+    } else {
+        "/"
+    }
 }
 
 /// POST /logout

@@ -69,7 +69,10 @@ impl Sort {
 
     /// Anything unknown is the default: an old bookmark still opens.
     fn parse(text: &str) -> Self {
-        Self::ALL.into_iter().find(|s| s.as_str() == text).unwrap_or(Self::Worst)
+        Self::ALL
+            .into_iter()
+            .find(|s| s.as_str() == text)
+            .unwrap_or(Self::Worst)
     }
 }
 
@@ -120,7 +123,9 @@ impl Overview {
             .filter(|row| row.matches(&query.q))
             .collect();
         rows.sort_by(|a, b| {
-            a.key(sort).total_cmp(&b.key(sort)).then_with(|| a.route.cmp(&b.route))
+            a.key(sort)
+                .total_cmp(&b.key(sort))
+                .then_with(|| a.route.cmp(&b.route))
         });
         let waiting = snapshot
             .policies
@@ -161,7 +166,11 @@ impl Overview {
     /// One for each row, and the line above them.
     pub(crate) fn row_fragments(&self) -> Vec<Fragment> {
         std::iter::once(Fragment::inner("needs", &self.needs))
-            .chain(self.rows.iter().map(|row| Fragment::outer(row.id.clone(), row)))
+            .chain(
+                self.rows
+                    .iter()
+                    .map(|row| Fragment::outer(row.id.clone(), row)),
+            )
             .collect()
     }
 
@@ -171,42 +180,50 @@ impl Overview {
     }
 }
 
+/// Label, unit, what it sorts by, whether it is a number, what it means.
+type Column = (&'static str, &'static str, Option<Sort>, bool, &'static str);
+
+const LATENCY: &str = "primaries' own latency";
+const HEDGE_RATE: &str = "hedges sent / eligible calls started; thin line: target, thick line: where \
+                          a person is called";
+const ACKED: &str = "agents that hold what is wanted, of those that report the route";
+
+#[rustfmt::skip]
+const COLUMNS: [Column; 13] = [
+    ("Dependency", "", Some(Sort::Name), false, "what is called, and which of its methods"),
+    ("State and why", "", Some(Sort::Worst), false, "worst first"),
+    ("Calls", "/s", Some(Sort::Calls), true, "eligible calls a second"),
+    ("Success", "%", Some(Sort::Success), true, "share of ended calls that did not fail"),
+    ("p50", "ms", None, true, LATENCY),
+    ("p95", "ms", None, true, LATENCY),
+    ("p99", "ms", Some(Sort::P99), true, LATENCY),
+    ("Hedge rate", "%", Some(Sort::HedgeRate), true, HEDGE_RATE),
+    ("Wins", "%", Some(Sort::WinRate), true, "hedges that answered first / hedges sent"),
+    ("Extra", "/s", None, true, "hedges sent a second: the load hedging adds"),
+    ("Threshold", "ms", None, true, "how long a call stays unanswered before it may be hedged"),
+    ("Acked", "n/m", None, true, ACKED),
+    ("Last 10 min", "", None, false, "line: p99; area: hedge rate; shaded: hedging off"),
+];
+
 fn heads(sort: Sort, q: &str) -> Vec<Head> {
-    let head = |label, unit, by: Option<Sort>, numeric, explain| Head {
-        label,
-        unit,
-        sorted: by == Some(sort),
-        address: by.map(|by| {
-            if q.is_empty() {
-                format!("/?sort={by}")
-            } else {
-                format!("/?q={}&sort={by}", url_part(q))
-            }
-        }),
-        numeric,
-        explain,
+    let address = |by: Sort| {
+        if q.is_empty() {
+            format!("/?sort={by}")
+        } else {
+            format!("/?q={}&sort={by}", url_part(q))
+        }
     };
-    vec![
-        head("Dependency", "", Some(Sort::Name), false, "what is called, and which of its methods"),
-        head("State and why", "", Some(Sort::Worst), false, "worst first"),
-        head("Calls", "/s", Some(Sort::Calls), true, "eligible calls a second"),
-        head("Success", "%", Some(Sort::Success), true, "share of ended calls that did not fail"),
-        head("p50", "ms", None, true, "primaries' own latency"),
-        head("p95", "ms", None, true, "primaries' own latency"),
-        head("p99", "ms", Some(Sort::P99), true, "primaries' own latency"),
-        head(
-            "Hedge rate",
-            "%",
-            Some(Sort::HedgeRate),
-            true,
-            "hedges sent / eligible calls started; thin line: target, thick line: where a person is called",
-        ),
-        head("Wins", "%", Some(Sort::WinRate), true, "hedges that answered first / hedges sent"),
-        head("Extra", "/s", None, true, "hedges sent a second: the load hedging adds"),
-        head("Threshold", "ms", None, true, "how long a call stays unanswered before it may be hedged"),
-        head("Acked", "n/m", None, true, "agents that hold what is wanted, of those that report the route"),
-        head("Last 10 min", "", None, false, "line: p99; area: hedge rate; shaded: hedging off"),
-    ]
+    COLUMNS
+        .into_iter()
+        .map(|(label, unit, by, numeric, explain)| Head {
+            label,
+            unit,
+            sorted: by == Some(sort),
+            address: by.map(address),
+            numeric,
+            explain,
+        })
+        .collect()
 }
 
 #[derive(Debug, Template)]
@@ -225,17 +242,29 @@ pub(crate) async fn page<B: Backend>(
 ) -> Response {
     let snapshot = app.backend.snapshot();
     let overview = Overview::new(&snapshot, &query);
-    let live = format!("page=overview&q={}&sort={}", url_part(&query.q), overview.sort);
+    let live = format!(
+        "page=overview&q={}&sort={}",
+        url_part(&query.q),
+        overview.sort
+    );
     let frame = Frame::new("Overview", "overview", &viewer, &snapshot, &live);
     let page = OverviewPage { frame, overview };
-    if partial.0 { html(StatusCode::OK, &page.as_page()) } else { html(StatusCode::OK, &page) }
+    if partial.0 {
+        html(StatusCode::OK, &page.as_page())
+    } else {
+        html(StatusCode::OK, &page)
+    }
 }
 
 /// Words for how many rows the filter leaves.
 impl Overview {
     fn shown(&self) -> String {
         if self.q.is_empty() {
-            format!("{} routes, {} agents", count(self.all as u64), count(self.agents as u64))
+            format!(
+                "{} routes, {} agents",
+                count(self.all as u64),
+                count(self.agents as u64)
+            )
         } else {
             format!("{} of {} routes", self.rows.len(), self.all)
         }
@@ -243,6 +272,10 @@ impl Overview {
 
     /// For the heading's rank class in tests and styles: how grave the first row is.
     fn gravest(&self) -> u8 {
-        self.rows.iter().map(|row| row.rank).min().unwrap_or(rank::CALM)
+        self.rows
+            .iter()
+            .map(|row| row.rank)
+            .min()
+            .unwrap_or(rank::CALM)
     }
 }

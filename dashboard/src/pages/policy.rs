@@ -76,7 +76,12 @@ struct Parts {
 
 impl Parts {
     fn new(typed: Typed, expected: Option<u64>) -> Self {
-        Self { typed, expected, problem: None, meanwhile: Vec::new() }
+        Self {
+            typed,
+            expected,
+            problem: None,
+            meanwhile: Vec::new(),
+        }
     }
 }
 
@@ -111,7 +116,10 @@ impl PolicyPage {
                 .filter(|r| r.dependency == dependency)
                 .map(|r| (r.operation.to_string(), route_address(r)))
                 .collect(),
-            changes: checked.policy.as_ref().map_or_else(Vec::new, |p| changes(&current, p)),
+            changes: checked
+                .policy
+                .as_ref()
+                .map_or_else(Vec::new, |p| changes(&current, p)),
             no_effect: no_effect(&snapshot, &dependency, checked.policy.as_ref()),
             in_force: in_force.map(|p| InForce {
                 revision: p.revision.0,
@@ -138,10 +146,10 @@ impl PolicyPage {
 
 /// The policy in force, or the one every dependency begins with.
 fn base_policy(snapshot: &FleetSnapshot, dependency: &DependencyName) -> Policy {
-    snapshot
-        .policies
-        .get(dependency)
-        .map_or_else(|| Policy::observing(dependency.clone()), |p| p.policy.clone())
+    snapshot.policies.get(dependency).map_or_else(
+        || Policy::observing(dependency.clone()),
+        |p| p.policy.clone(),
+    )
 }
 
 fn history_rows(history: &[PolicyRevision], current: Option<Revision>) -> Vec<HistoryRow> {
@@ -189,7 +197,11 @@ fn no_effect(
             KillScope::Dependency(_) => {}
         }
     }
-    let mut routes = snapshot.routes.values().filter(|v| v.route.dependency == *dependency).peekable();
+    let mut routes = snapshot
+        .routes
+        .values()
+        .filter(|v| v.route.dependency == *dependency)
+        .peekable();
     if routes.peek().is_none() {
         why.push("no effect yet: no agent has reported this dependency".into());
     }
@@ -240,7 +252,10 @@ pub(crate) async fn page<B: Backend>(
         }
     }
     let parts = Parts::new(typed, expected);
-    html(StatusCode::OK, &PolicyPage::load(&app, &viewer, dependency, parts).await)
+    html(
+        StatusCode::OK,
+        &PolicyPage::load(&app, &viewer, dependency, parts).await,
+    )
 }
 
 fn no_revision(dependency: &DependencyName, wanted: u64) -> Response {
@@ -283,17 +298,24 @@ pub(crate) async fn save<B: Backend>(
     let review = typed.step == "review";
     let parts = Parts::new(typed, expected);
     let (Some(policy), false) = (checked.policy, review) else {
-        let status = if review { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-        return html(status, &PolicyPage::load(&app, &viewer, dependency, parts).await);
+        let status = if review {
+            StatusCode::OK
+        } else {
+            StatusCode::UNPROCESSABLE_ENTITY
+        };
+        return html(
+            status,
+            &PolicyPage::load(&app, &viewer, dependency, parts).await,
+        );
     };
     let reason = parts.typed.reason.trim().to_owned();
-    let saved =
-        app.backend.set_policy(&viewer.operator, policy, expected.map(Revision), &reason).await;
+    let saved = app
+        .backend
+        .set_policy(&viewer.operator, policy, expected.map(Revision), &reason)
+        .await;
     match saved {
         Ok(_) => Redirect::to(&policy_address(&dependency)).into_response(),
-        Err(problem) => {
-            refused(&app, &viewer, dependency, parts, &problem).await
-        }
+        Err(problem) => refused(&app, &viewer, dependency, parts, &problem).await,
     }
 }
 
@@ -312,7 +334,10 @@ async fn refused<B: Backend>(
         // Saved again, knowingly, it goes over the one in force now.
         parts.expected = Some(current.0);
     }
-    html(status, &PolicyPage::load(app, viewer, dependency, parts).await)
+    html(
+        status,
+        &PolicyPage::load(app, viewer, dependency, parts).await,
+    )
 }
 
 /// What changed between two revisions.
@@ -322,8 +347,17 @@ async fn since<B: Backend>(
     from: Revision,
     to: Revision,
 ) -> Vec<Change> {
-    let history = app.backend.policy_history(dependency).await.unwrap_or_default();
-    let at = |revision| history.iter().find(|r| r.revision == revision).map(|r| r.policy.clone());
+    let history = app
+        .backend
+        .policy_history(dependency)
+        .await
+        .unwrap_or_default();
+    let at = |revision| {
+        history
+            .iter()
+            .find(|r| r.revision == revision)
+            .map(|r| r.policy.clone())
+    };
     match at(to) {
         Some(new) => {
             let old = at(from).unwrap_or_else(|| Policy::observing(dependency.clone()));
@@ -368,7 +402,12 @@ pub(crate) async fn revert<B: Backend>(
     let typed = Typed::from_policy(&old.policy).with_reason(reason.clone());
     let saved = app
         .backend
-        .set_policy(&viewer.operator, old.policy, expected.map(Revision), &reason)
+        .set_policy(
+            &viewer.operator,
+            old.policy,
+            expected.map(Revision),
+            &reason,
+        )
         .await;
     match saved {
         Ok(_) => Redirect::to(&policy_address(&dependency)).into_response(),

@@ -87,11 +87,18 @@ pub(crate) async fn page<B: Backend>(
     let (dependency, problem) = match DependencyName::new(wanted) {
         _ if wanted.is_empty() => (None, None),
         Ok(name) => (Some(name), None),
-        Err(problem) => (None, Some(format!("dependency {problem}; all lines are shown"))),
+        Err(problem) => (
+            None,
+            Some(format!("dependency {problem}; all lines are shown")),
+        ),
     };
     let mut rows = match app
         .backend
-        .record(RecordQuery { before: query.before, limit: PAGE + 1, dependency: dependency.clone() })
+        .record(RecordQuery {
+            before: query.before,
+            limit: PAGE + 1,
+            dependency: dependency.clone(),
+        })
         .await
     {
         Ok(rows) => rows,
@@ -99,10 +106,13 @@ pub(crate) async fn page<B: Backend>(
     };
     let more = rows.len() > PAGE as usize;
     rows.truncate(PAGE as usize);
-    let about = dependency
-        .as_ref()
-        .map_or_else(String::new, |d| format!("&dependency={}", url_part(d.as_str())));
-    let older = rows.last().filter(|_| more).map(|(n, _)| format!("/record?before={n}{about}"));
+    let about = dependency.as_ref().map_or_else(String::new, |d| {
+        format!("&dependency={}", url_part(d.as_str()))
+    });
+    let older = rows
+        .last()
+        .filter(|_| more)
+        .map(|(n, _)| format!("/record?before={n}{about}"));
     let snapshot = app.backend.snapshot();
     let page = RecordPage {
         frame: Frame::new("Record", "record", &viewer, &snapshot, "page=frame"),
@@ -110,7 +120,9 @@ pub(crate) async fn page<B: Backend>(
         dependency: wanted.to_owned(),
         problem,
         older,
-        newest: query.before.map(|_| format!("/record?{}", about.trim_start_matches('&'))),
+        newest: query
+            .before
+            .map(|_| format!("/record?{}", about.trim_start_matches('&'))),
     };
     html(StatusCode::OK, &page)
 }

@@ -23,29 +23,59 @@ pub(crate) struct Badge {
 impl HtmlSafe for Badge {}
 
 const FULL: &str = "M6 1a5 5 0 1 0 0 10A5 5 0 0 0 6 1Z";
-const RING: &str = "M6 1a5 5 0 1 0 0 10A5 5 0 0 0 6 1Zm0 1.8a3.2 3.2 0 1 1 0 6.4 3.2 3.2 0 0 1 0-6.4Z";
+const RING: &str =
+    "M6 1a5 5 0 1 0 0 10A5 5 0 0 0 6 1Zm0 1.8a3.2 3.2 0 1 1 0 6.4 3.2 3.2 0 0 1 0-6.4Z";
 const HALF: &str = "M6 1a5 5 0 1 0 0 10A5 5 0 0 0 6 1Zm0 1.8v6.4a3.2 3.2 0 0 1 0-6.4Z";
 const SQUARE: &str = "M1.5 1.5h9v9h-9z";
-const CROSS: &str = "M2.6 1.2 6 4.6l3.4-3.4 1.4 1.4L7.4 6l3.4 3.4-1.4 1.4L6 7.4l-3.4 3.4-1.4-1.4L4.6 6 1.2 2.6z";
+const CROSS: &str =
+    "M2.6 1.2 6 4.6l3.4-3.4 1.4 1.4L7.4 6l3.4 3.4-1.4 1.4L6 7.4l-3.4 3.4-1.4-1.4L4.6 6 1.2 2.6z";
 const DASH: &str = "M1 4.8h10v2.4H1z";
 
 impl Badge {
     /// For a mode.
     pub(crate) fn mode(mode: Mode) -> Self {
         match mode {
-            Mode::On => Self { class: "on", word: "on", shape: FULL },
-            Mode::Observing => Self { class: "observing", word: "observing", shape: RING },
-            Mode::Probing(_) => Self { class: "probing", word: "probing", shape: HALF },
-            Mode::Off(OffReason::Policy) => Self { class: "quiet", word: "off", shape: DASH },
-            Mode::Off(OffReason::KillSwitch) => Self { class: "off", word: "off", shape: CROSS },
-            Mode::Off(_) => Self { class: "off", word: "off", shape: SQUARE },
+            Mode::On => Self {
+                class: "on",
+                word: "on",
+                shape: FULL,
+            },
+            Mode::Observing => Self {
+                class: "observing",
+                word: "observing",
+                shape: RING,
+            },
+            Mode::Probing(_) => Self {
+                class: "probing",
+                word: "probing",
+                shape: HALF,
+            },
+            Mode::Off(OffReason::Policy) => Self {
+                class: "quiet",
+                word: "off",
+                shape: DASH,
+            },
+            Mode::Off(OffReason::KillSwitch) => Self {
+                class: "off",
+                word: "off",
+                shape: CROSS,
+            },
+            Mode::Off(_) => Self {
+                class: "off",
+                word: "off",
+                shape: SQUARE,
+            },
         }
     }
 
     /// For a route: one that is on, but to no effect, says so.
     pub(crate) fn route(view: &RouteView) -> Self {
         if view.mode == Mode::On && view.words.starts_with("no effect") {
-            return Self { class: "quiet", word: "no effect", shape: DASH };
+            return Self {
+                class: "quiet",
+                word: "no effect",
+                shape: DASH,
+            };
         }
         Self::mode(view.mode)
     }
@@ -77,7 +107,11 @@ pub(crate) fn route_address(route: &RouteKey) -> String {
     let dependency = url_part(route.dependency.as_str());
     let operation = url_part(route.operation.as_str());
     // `/dependencies/x/policy` is the policy's form; an operation of that name has the other door.
-    let door = if operation == "policy" { "routes" } else { "dependencies" };
+    let door = if operation == "policy" {
+        "routes"
+    } else {
+        "dependencies"
+    };
     format!("/{door}/{dependency}/{operation}")
 }
 
@@ -88,7 +122,10 @@ pub(crate) fn policy_address(dependency: &DependencyName) -> String {
 
 /// The kill switch's page for one dependency.
 pub(crate) fn kill_address(dependency: &DependencyName) -> String {
-    format!("/kill?scope=dependency&dependency={}", url_part(dependency.as_str()))
+    format!(
+        "/kill?scope=dependency&dependency={}",
+        url_part(dependency.as_str())
+    )
 }
 
 #[cfg(test)]

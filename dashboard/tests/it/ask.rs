@@ -22,7 +22,9 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn location(&self) -> &str {
-        self.headers.get(header::LOCATION).map_or("", |v| v.to_str().unwrap())
+        self.headers
+            .get(header::LOCATION)
+            .map_or("", |v| v.to_str().unwrap())
     }
 
     /// The text with every tag taken out and white space made one.
@@ -78,17 +80,28 @@ fn request(method: &str, path: &str, session: &str) -> Builder {
 }
 
 pub(crate) async fn get(router: &Router, path: &str, session: &str) -> Answer {
-    send(router, request("GET", path, session).body(Body::empty()).unwrap()).await
+    send(
+        router,
+        request("GET", path, session).body(Body::empty()).unwrap(),
+    )
+    .await
 }
 
 /// As htmx asks.
 pub(crate) async fn get_part(router: &Router, path: &str, session: &str) -> Answer {
-    let request =
-        request("GET", path, session).header("hx-request", "true").body(Body::empty()).unwrap();
+    let request = request("GET", path, session)
+        .header("hx-request", "true")
+        .body(Body::empty())
+        .unwrap();
     send(router, request).await
 }
 
-pub(crate) async fn post(router: &Router, path: &str, session: &str, form: &[(&str, &str)]) -> Answer {
+pub(crate) async fn post(
+    router: &Router,
+    path: &str,
+    session: &str,
+    form: &[(&str, &str)],
+) -> Answer {
     let request = request("POST", path, session)
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
         .header(header::ORIGIN, "http://hedgerow.test")
@@ -108,13 +121,21 @@ pub(crate) async fn post_from(
     let request = request("POST", path, session)
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
         .header(name, value)
-        .body(Body::from(encode(&[("scope", "everything"), ("engaged", "on"), ("reason", "x")])))
+        .body(Body::from(encode(&[
+            ("scope", "everything"),
+            ("engaged", "on"),
+            ("reason", "x"),
+        ])))
         .unwrap();
     send(router, request).await
 }
 
 pub(crate) async fn any(router: &Router, method: &str, path: &str, session: &str) -> Answer {
-    send(router, request(method, path, session).body(Body::empty()).unwrap()).await
+    send(
+        router,
+        request(method, path, session).body(Body::empty()).unwrap(),
+    )
+    .await
 }
 
 fn encode(form: &[(&str, &str)]) -> String {
@@ -129,7 +150,10 @@ fn encode(form: &[(&str, &str)]) -> String {
             })
             .collect::<String>()
     };
-    form.iter().map(|(k, v)| format!("{}={}", part(k), part(v))).collect::<Vec<_>>().join("&")
+    form.iter()
+        .map(|(k, v)| format!("{}={}", part(k), part(v)))
+        .collect::<Vec<_>>()
+        .join("&")
 }
 
 /// The first messages of an open stream, until `n` bytes or its end.
@@ -140,7 +164,9 @@ pub(crate) async fn stream_start(router: &Router, path: &str, session: &str, n: 
     let mut body = response.into_body();
     let mut out = String::new();
     while out.len() < n {
-        let Some(frame) = body.frame().await else { break };
+        let Some(frame) = body.frame().await else {
+            break;
+        };
         if let Ok(data) = frame.unwrap().into_data() {
             out.push_str(&String::from_utf8_lossy(&data));
         }

@@ -4,21 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hedgerow_core::effect::{AlertState, Transition};
+use hedgerow_core::effect::Transition;
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{
-    Acked, AgentRouteView, AgentState, AgentView, AlertPhase, AlertRule, AlertView, ControllerView,
-    Evidence, Figures, FleetSnapshot, Mark, MarkKind, Named, NoData, Point, PolicyView,
-    ReplicaView, RouteView, Sync,
+    Acked, ControllerView, Evidence, Figures, FleetSnapshot, Mark, MarkKind, Named, NoData, Point,
+    PolicyView, ReplicaView, RouteView,
 };
-use hedgerow_core::event::ConnectionId;
 use hedgerow_protocol::directive::{Mode, OffReason, Stamp};
 use hedgerow_protocol::ids::{
-    DependencyName, Epoch, InstanceId, ModeSequence, ReplicaName, Revision, RouteKey, ServiceName,
-    ZoneName,
+    DependencyName, Epoch, ModeSequence, ReplicaName, Revision, RouteKey, ZoneName,
 };
 use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
-use hedgerow_protocol::report::{LinkState, Refusal, Totals};
+use hedgerow_protocol::report::{Refusal, Totals};
+
+use crate::{clients, told};
 
 /// 2026-03-01 14:03:07 UTC.
 pub(crate) const START: Moment = Moment::from_millis(1_772_373_787_000);
@@ -95,7 +94,11 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
         })
         .chain([(
             dependency("shipping"),
-            PolicyView { revision: Revision(1), policy: hedging("shipping"), since: START },
+            PolicyView {
+                revision: Revision(1),
+                policy: hedging("shipping"),
+                since: START,
+            },
         )])
         .collect();
     FleetSnapshot {
@@ -103,8 +106,8 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
         started: Moment::from_millis(START.as_millis() - 7_500_000),
         epoch: Epoch(2),
         tick: 7500 + seconds,
-        agents: agents(at, &routes),
-        alerts: alerts(at),
+        agents: clients::agents(at, &routes),
+        alerts: told::alerts(at),
         routes,
         policies,
         kills: Vec::new(),
@@ -142,7 +145,9 @@ fn words_of(story: Story, p95: f64) -> String {
     match story {
         Story::Shared => "off: shared slowdown (9 of 10 replicas slow together)".into(),
         Story::Errors => "off: error rate 6.1 % > 5 %".into(),
-        Story::Probing => "probing: hedging 2 % of crossed calls to see whether it helps again".into(),
+        Story::Probing => {
+            "probing: hedging 2 % of crossed calls to see whether it helps again".into()
+        }
         Story::OffByPolicy => "off: policy, by dana".into(),
         Story::Observing => "observing: no policy yet".into(),
         Story::Silent => "observing: no traffic".into(),
@@ -200,9 +205,20 @@ fn point(story: Story, rate: f64, p50: f64, at: Moment, now: Moment, seed: u64) 
         p50_ms: some(p50 * slow * wave(5, 0.02)),
         p95_ms: some(p95),
         p99_ms: some(p99),
-        treated_p99_ms: some(if hedging { p99 * 0.46 * wave(6, 0.08) } else { p99 }),
+        treated_p99_ms: some(if hedging {
+            p99 * 0.46 * wave(6, 0.08)
+        } else {
+            p99
+        }),
         holdout_p99_ms: some(p99 * wave(7, 0.14)).filter(|_| step.wrapping_add(seed) % 29 > 3),
-        threshold_ms: some(p50 * 2.4 * if story == Story::SlowReplica { 1.05 } else { 1.0 }),
+        threshold_ms: some(
+            p50 * 2.4
+                * if story == Story::SlowReplica {
+                    1.05
+                } else {
+                    1.0
+                },
+        ),
         hedge_rate: some(if hedging { hedge_rate } else { 0.0 }),
         demand: some(demand * wave(8, 0.05)),
         win_rate: some(0.71 * wave(9, 0.05)).filter(|_| hedging),
@@ -233,7 +249,11 @@ fn figures(story: Story, last: &Point, rate: f64) -> Figures {
         win_rate: last.win_rate,
         win_rate_expected: Some(0.74),
         error_rate: last.error_rate,
-        refused_by_budget: Some(if story == Story::HighDemand { 0.44 } else { 0.03 }),
+        refused_by_budget: Some(if story == Story::HighDemand {
+            0.44
+        } else {
+            0.03
+        }),
         threshold: last.threshold_ms.map(ms),
         probability: 1.0,
         budget: 0.08,
@@ -283,10 +303,20 @@ fn transitions(key: &RouteKey, story: Story, at: Moment) -> Vec<Transition> {
             "shared slowdown (9 of 10 replicas slow together)",
         )],
         Story::Errors => {
-            vec![off(since_of(story, at), Mode::On, mode_of(story), "error rate 6.1 % > 5 %")]
+            vec![off(
+                since_of(story, at),
+                Mode::On,
+                mode_of(story),
+                "error rate 6.1 % > 5 %",
+            )]
         }
         Story::Probing => vec![
-            off(ago(186), Mode::On, Mode::Off(OffReason::SharedSlowdown), "shared slowdown"),
+            off(
+                ago(186),
+                Mode::On,
+                Mode::Off(OffReason::SharedSlowdown),
+                "shared slowdown",
+            ),
             off(
                 since_of(story, at),
                 Mode::Off(OffReason::SharedSlowdown),
@@ -300,15 +330,27 @@ fn transitions(key: &RouteKey, story: Story, at: Moment) -> Vec<Transition> {
 
 fn marks(story: Story, at: Moment) -> Vec<Mark> {
     let ago = |s: u64| Moment::from_millis(at.as_millis() - s * 1000);
-    let mark = |at, kind, words: &str| Mark { at, kind, words: words.into() };
-    let mut marks = vec![mark(ago(480), MarkKind::Policy, "revision 3 by dana: percentile 0.95 after the cache change")];
+    let mark = |at, kind, words: &str| Mark {
+        at,
+        kind,
+        words: words.into(),
+    };
+    let mut marks = vec![mark(
+        ago(480),
+        MarkKind::Policy,
+        "revision 3 by dana: percentile 0.95 after the cache change",
+    )];
     match story {
         Story::Shared => {
             marks.push(mark(ago(74), MarkKind::Mode, "off: shared slowdown"));
             marks.push(mark(ago(72), MarkKind::Alert, "SharedSlowdown fires"));
         }
         Story::Errors => {
-            marks.push(mark(ago(212), MarkKind::Mode, "off: error rate 6.1 % > 5 %"));
+            marks.push(mark(
+                ago(212),
+                MarkKind::Mode,
+                "off: error rate 6.1 % > 5 %",
+            ));
             marks.push(mark(ago(211), MarkKind::Alert, "HedgingDisabled fires"));
         }
         Story::Probing => {
@@ -316,7 +358,11 @@ fn marks(story: Story, at: Moment) -> Vec<Mark> {
             marks.push(mark(ago(31), MarkKind::Mode, "probing"));
         }
         Story::HighDemand => marks.push(mark(ago(138), MarkKind::Alert, "HedgeRateHigh fires")),
-        Story::SlowReplica => marks.push(mark(ago(300), MarkKind::Alert, "ReplicaSlow fires: replica-4")),
+        Story::SlowReplica => marks.push(mark(
+            ago(300),
+            MarkKind::Alert,
+            "ReplicaSlow fires: replica-4",
+        )),
         _ => {}
     }
     marks
@@ -330,8 +376,14 @@ fn replicas(key: &RouteKey, story: Story, rate: f64, p50: f64) -> Vec<ReplicaVie
             let failing = story == Story::Errors && i == 2;
             let wave = 1.0 + 0.05 * noise(i, 77);
             ReplicaView {
-                replica: ReplicaName::new(&format!("{}-{i}", key.dependency.as_str().to_lowercase().replace(['/', '.'], "-")))
-                    .unwrap(),
+                replica: ReplicaName::new(&format!(
+                    "{}-{i}",
+                    key.dependency
+                        .as_str()
+                        .to_lowercase()
+                        .replace(['/', '.'], "-")
+                ))
+                .unwrap(),
                 zone: Some(ZoneName::new(["eu-1a", "eu-1b", "eu-1c"][(i % 3) as usize]).unwrap()),
                 named: if bad {
                     Some(Named::Slow)
@@ -341,12 +393,18 @@ fn replicas(key: &RouteKey, story: Story, rate: f64, p50: f64) -> Vec<ReplicaVie
                     None
                 },
                 probation: bad,
-                calls_per_s: if bad { rate / 50.0 } else { rate / n as f64 * wave },
+                calls_per_s: if bad {
+                    rate / 50.0
+                } else {
+                    rate / n as f64 * wave
+                },
                 crossed: Some(if bad { 0.21 } else { 0.041 * wave }),
                 error_rate: Some(if failing { 0.58 } else { 0.0008 }),
                 p50: (p50 > 0.0).then(|| ms(p50 * if bad { 1.4 } else { wave })),
                 p95: (p50 > 0.0).then(|| ms(p50 * if bad { 14.0 } else { 2.4 * wave })),
-                win_rate: mode_of(story).hedges().then_some(if bad { 0.22 } else { 0.72 * wave }),
+                win_rate: mode_of(story)
+                    .hedges()
+                    .then_some(if bad { 0.22 } else { 0.72 * wave }),
             }
         })
         .collect();
@@ -383,7 +441,16 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
     let end = at.as_millis() / 2000 * 2000;
     let course: Vec<Point> = (0..300)
         .rev()
-        .map(|i| point(story, rate, p50, Moment::from_millis(end - i * 2000), at, seed))
+        .map(|i| {
+            point(
+                story,
+                rate,
+                p50,
+                Moment::from_millis(end - i * 2000),
+                at,
+                seed,
+            )
+        })
         .collect();
     let last = *course.last().unwrap();
     let silent = story == Story::Silent;
@@ -394,7 +461,11 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
     }
     RouteView {
         route: key.clone(),
-        stamp: Stamp { epoch: Epoch(2), revision: Revision(3), mode_sequence: ModeSequence(7) },
+        stamp: Stamp {
+            epoch: Epoch(2),
+            revision: Revision(3),
+            mode_sequence: ModeSequence(7),
+        },
         mode: mode_of(story),
         since: since_of(story, at),
         words: words_of(story, p50 * 2.4),
@@ -403,7 +474,11 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
             .then(|| at.plus(Duration::from_secs(9))),
         figures,
         no_data: silent.then_some(NoData::NoTraffic),
-        acked: if story == Story::Probing { Acked { n: 9, m: 12 } } else { Acked { n: 12, m: 12 } },
+        acked: if story == Story::Probing {
+            Acked { n: 9, m: 12 }
+        } else {
+            Acked { n: 12, m: 12 }
+        },
         refusals: Vec::new(),
         replicas: replicas(key, story, rate, p50),
         course: Arc::new(course),
@@ -412,82 +487,4 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         seconds_over_budget: 0,
         transitions: transitions(key, story, at),
     }
-}
-
-fn alerts(at: Moment) -> Vec<AlertView> {
-    let ago = |s: u64| Moment::from_millis(at.as_millis() - s * 1000);
-    let alert = |id: &str, rule, (d, o): (&str, &str), replica: Option<&str>, summary: &str, since, resolved, phase| {
-        AlertView {
-            state: AlertState {
-                id: id.into(),
-                rule,
-                route: route(d, o),
-                replica: replica.map(Into::into),
-                summary: summary.into(),
-                since,
-                resolved,
-            },
-            phase,
-        }
-    };
-    vec![
-        alert("a-1", AlertRule::SharedSlowdown, ("search", "query"), None, "9 of 10 replicas are slow together (median 4.6 times its base): a second replica is as slow as the first. Hedging is off.", ago(72), None, AlertPhase::Firing),
-        alert("a-2", AlertRule::HedgingDisabled, ("checkout", "charge"), None, "hedging is off: error rate 6.1 % > 5 % over 2 s", ago(211), None, AlertPhase::Firing),
-        alert("a-3", AlertRule::HedgeRateHigh, ("sessions", "get"), None, "demand 14.2 % > 10 % of eligible calls for 10 s; the budget holds what is sent at 8 %", ago(138), None, AlertPhase::Firing),
-        alert("a-4", AlertRule::ReplicaSlow, ("catalog", "list"), Some("catalog-4"), "catalog-4 crosses 21 % where the others cross 4 %: eject it", ago(9), None, AlertPhase::Pending),
-        alert("a-0", AlertRule::SharedSlowdown, ("recommendations", "rank"), None, "8 of 10 replicas were slow together", ago(185), Some(ago(20)), AlertPhase::Resolved),
-    ]
-}
-
-fn agents(at: Moment, routes: &BTreeMap<RouteKey, Arc<RouteView>>) -> Vec<AgentView> {
-    let services = ["storefront", "cart", "mobile-gateway"];
-    (0..12u64)
-        .map(|i| {
-            let state = match i {
-                10 => AgentState::Stale,
-                11 => AgentState::Lost,
-                _ => AgentState::Live,
-            };
-            let routes = routes
-                .values()
-                .enumerate()
-                .filter(|(n, _)| n % 3 == (i % 3) as usize || i % 3 == 0)
-                .map(|(_, view)| AgentRouteView {
-                    route: view.route.clone(),
-                    held: Stamp { mode_sequence: ModeSequence(if i == 10 { 6 } else { 7 }), ..view.stamp },
-                    wanted: view.stamp,
-                    sync: match i {
-                        10 => Sync::Pending,
-                        4 => Sync::Refused("lease: 2s is out of range: expected from 1s to 3600s".into()),
-                        _ => Sync::Applied,
-                    },
-                    mode: view.mode,
-                    own_off: i == 7 && view.mode == Mode::Off(OffReason::Errors),
-                    threshold: view.figures.and_then(|f| f.threshold),
-                    budget: 0.08,
-                    tokens: 2.4,
-                    link: if i == 10 { LinkState::Stale } else { LinkState::Live },
-                    replicas: 5,
-                })
-                .collect();
-            let ago = |s: u64| Moment::from_millis(at.as_millis() - s * 1000);
-            AgentView {
-                connection: ConnectionId(40 + i),
-                service: ServiceName::new(services[(i % 3) as usize]).unwrap(),
-                instance: InstanceId::from_u128(0x0194_c0de_7000_8000_0000_0000_0000_0000 + u128::from(i) * 0x1111),
-                zone: Some(ZoneName::new(["eu-1a", "eu-1b", "eu-1c"][(i % 3) as usize]).unwrap()),
-                version: "0.1.0".into(),
-                peer: format!("10.0.{}.{}:51{:03}", i % 3, 10 + i, 100 + i),
-                state,
-                connected: ago(3600 + i * 61),
-                heard: ago(if state == AgentState::Live { 0 } else { 24 }),
-                reported: Some(ago(if state == AgentState::Live { 1 } else { 25 })),
-                skew_ms: Some(if i == 5 { 1_201_000 } else { 12 }),
-                refused_reports: u64::from(i == 4) * 2,
-                last_refusal: (i == 4).then(|| "routes[0].totals: hedged is 9, more than crossed (3)".into()),
-                duplicate_reports: u64::from(i == 2),
-                routes,
-            }
-        })
-        .collect()
 }

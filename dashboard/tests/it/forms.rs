@@ -27,13 +27,32 @@ fn form<'a>(percentile: &'a str, expected: &'a str, reason: &'a str) -> Vec<(&'a
 #[tokio::test]
 async fn c06_a_percentile_of_95_is_refused_beside_its_field_with_the_accepted_range() {
     let (stage, router) = fleet_pages();
-    let answer = post(&router, POLICY, EDITOR, &form("95", "3", "more of the tail")).await;
+    let answer = post(
+        &router,
+        POLICY,
+        EDITOR,
+        &form("95", "3", "more of the tail"),
+    )
+    .await;
     assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
-    let field = answer.body.split("id=\"percentile-error\">").nth(1).unwrap();
+    let field = answer
+        .body
+        .split("id=\"percentile-error\">")
+        .nth(1)
+        .unwrap();
     let field = field.split("</p>").next().unwrap();
-    assert_eq!(field, "95 is out of range: expected a number from 0.92 to 0.999");
-    assert!(answer.body.contains("name=\"percentile\" value=\"95\""), "what was typed is kept");
-    assert!(answer.body.contains("value=\"more of the tail\""), "the reason is kept");
+    assert_eq!(
+        field,
+        "95 is out of range: expected a number from 0.92 to 0.999"
+    );
+    assert!(
+        answer.body.contains("name=\"percentile\" value=\"95\""),
+        "what was typed is kept"
+    );
+    assert!(
+        answer.body.contains("value=\"more of the tail\""),
+        "the reason is kept"
+    );
     assert_eq!(stage.state(|s| s.history.len()), 3, "nothing was saved");
 }
 
@@ -41,9 +60,15 @@ async fn c06_a_percentile_of_95_is_refused_beside_its_field_with_the_accepted_ra
 async fn u07_a_good_policy_becomes_a_new_revision() {
     let (stage, router) = fleet_pages();
     let answer = post(&router, POLICY, EDITOR, &form("0.96", "3", "fewer hedges")).await;
-    assert_eq!((answer.status, answer.location()), (StatusCode::SEE_OTHER, POLICY));
+    assert_eq!(
+        (answer.status, answer.location()),
+        (StatusCode::SEE_OTHER, POLICY)
+    );
     let newest = stage.state(|s| s.history[0].clone());
-    assert_eq!((newest.revision, newest.reason.as_str()), (Revision(4), "fewer hedges"));
+    assert_eq!(
+        (newest.revision, newest.reason.as_str()),
+        (Revision(4), "fewer hedges")
+    );
     assert!((newest.policy.percentile().get() - 0.96).abs() < 1e-9);
     let page = get(&router, POLICY, EDITOR).await.text();
     assert!(page.contains("Revision 4 in force"), "{page}");
@@ -53,14 +78,29 @@ async fn u07_a_good_policy_becomes_a_new_revision() {
 #[tokio::test]
 async fn u07_a_stale_save_is_refused_with_what_changed_and_may_be_repeated_knowingly() {
     let (stage, router) = fleet_pages();
-    post(&router, POLICY, EDITOR, &form("0.97", "3", "the other one was faster")).await;
+    post(
+        &router,
+        POLICY,
+        EDITOR,
+        &form("0.97", "3", "the other one was faster"),
+    )
+    .await;
     let late = post(&router, POLICY, ADMIN, &form("0.98", "3", "mine")).await;
     assert_eq!(late.status, StatusCode::CONFLICT);
     let text = late.text();
-    assert!(text.contains("you edited revision 3, revision 4 is in force"), "{text}");
-    assert!(text.contains("Changed meanwhile by somebody else"), "{text}");
+    assert!(
+        text.contains("you edited revision 3, revision 4 is in force"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Changed meanwhile by somebody else"),
+        "{text}"
+    );
     assert!(text.contains("Percentile 0.95 0.97"), "{text}");
-    assert!(late.body.contains("name=\"percentile\" value=\"0.98\""), "what was typed is kept");
+    assert!(
+        late.body.contains("name=\"percentile\" value=\"0.98\""),
+        "what was typed is kept"
+    );
     assert!(late.body.contains("name=\"expected\" value=\"4\""));
     assert_eq!(stage.state(|s| s.history.len()), 4);
     let again = post(&router, POLICY, ADMIN, &form("0.98", "4", "mine")).await;
@@ -74,10 +114,27 @@ async fn u07_the_diff_is_shown_before_saving_and_saves_nothing() {
     reviewed.push(("step", "review"));
     let answer = post(&router, POLICY, EDITOR, &reviewed).await;
     assert_eq!(answer.status, StatusCode::OK);
-    assert!(answer.text().contains("Percentile 0.95 0.96 Threshold at most no limit 250 ms"));
-    let checked = post(&router, &format!("{POLICY}/check"), EDITOR, &form("0.96", "3", "")).await;
-    assert!(checked.text().contains("Percentile 0.95 0.96"), "{}", checked.text());
-    assert!(answer.body.contains(&checked.body), "the check's answer is the form's own part");
+    assert!(
+        answer
+            .text()
+            .contains("Percentile 0.95 0.96 Threshold at most no limit 250 ms")
+    );
+    let checked = post(
+        &router,
+        &format!("{POLICY}/check"),
+        EDITOR,
+        &form("0.96", "3", ""),
+    )
+    .await;
+    assert!(
+        checked.text().contains("Percentile 0.95 0.96"),
+        "{}",
+        checked.text()
+    );
+    assert!(
+        answer.body.contains(&checked.body),
+        "the check's answer is the form's own part"
+    );
     assert_eq!(stage.state(|s| s.history.len()), 3);
 }
 
@@ -90,7 +147,10 @@ async fn u07_a_revision_is_gone_back_to_by_one_click() {
     let answer = post(&router, &format!("{POLICY}/revert"), EDITOR, &form).await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER);
     let newest = stage.state(|s| s.history[0].clone());
-    assert_eq!((newest.revision, newest.reason.as_str()), (Revision(4), "back to revision 1"));
+    assert_eq!(
+        (newest.revision, newest.reason.as_str()),
+        (Revision(4), "back to revision 1")
+    );
     assert!((newest.policy.percentile().get() - 0.99).abs() < 1e-9);
 }
 
@@ -108,7 +168,11 @@ async fn s12_a_viewer_changes_nothing_and_is_told_why() {
     let page = get(&router, POLICY, VIEWER).await;
     assert!(page.text().contains("needs the role editor"));
     assert!(!page.body.contains("Save as a new revision"));
-    let route = [("dependency", "catalog"), ("operation", "get-item"), ("reason", "x")];
+    let route = [
+        ("dependency", "catalog"),
+        ("operation", "get-item"),
+        ("reason", "x"),
+    ];
     let revert = [("revision", "1"), ("reason", "x")];
     let kill = [("scope", "everything"), ("engaged", "on"), ("reason", "x")];
     for (path, form) in [
@@ -120,7 +184,10 @@ async fn s12_a_viewer_changes_nothing_and_is_told_why() {
     ] {
         let answer = post(&router, path, VIEWER, &form).await;
         assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path}");
-        assert!(answer.text().contains("your role does not allow this"), "{path}");
+        assert!(
+            answer.text().contains("your role does not allow this"),
+            "{path}"
+        );
     }
     assert!(stage.state(|s| s.history.len() == 3 && s.kills.is_empty()));
 }
@@ -131,20 +198,42 @@ async fn a_policy_without_effect_says_why() {
     let page = get(&router, "/dependencies/inventory/policy", EDITOR).await;
     assert!(page.text().contains("no effect: one replica"));
     let unknown = get(&router, "/dependencies/shipping/policy", EDITOR).await;
-    assert!(unknown.text().contains("no agent has reported this dependency"));
-    post(&router, "/kill", EDITOR, &[("engaged", "on"), ("reason", "drill")]).await;
+    assert!(
+        unknown
+            .text()
+            .contains("no agent has reported this dependency")
+    );
+    post(
+        &router,
+        "/kill",
+        EDITOR,
+        &[("engaged", "on"), ("reason", "drill")],
+    )
+    .await;
     let killed = get(&router, POLICY, EDITOR).await;
-    assert!(killed.text().contains("no effect while the kill switch for everything is on, by dana"));
+    assert!(
+        killed
+            .text()
+            .contains("no effect while the kill switch for everything is on, by dana")
+    );
 }
 
 #[tokio::test]
 async fn acts_on_a_route_lead_back_to_its_page() {
     let (_, router) = fleet_pages();
     for path in ["/release", "/accept-base"] {
-        let form = [("dependency", "search"), ("operation", "query"), ("reason", "it is so")];
+        let form = [
+            ("dependency", "search"),
+            ("operation", "query"),
+            ("reason", "it is so"),
+        ];
         let answer = post(&router, path, EDITOR, &form).await;
         assert_eq!(answer.location(), "/dependencies/search/query");
-        let unknown = [("dependency", "nobody"), ("operation", "x"), ("reason", "y")];
+        let unknown = [
+            ("dependency", "nobody"),
+            ("operation", "x"),
+            ("reason", "y"),
+        ];
         let answer = post(&router, path, EDITOR, &unknown).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND);
         let hostile = [("dependency", "<b>"), ("operation", "x"), ("reason", "y")];
@@ -167,7 +256,10 @@ async fn u12_the_record_is_paged_and_filtered() {
     assert!(!about.body.contains("checkout charge"));
     let odd = get(&router, "/record?dependency=a%20b", VIEWER).await;
     assert!(odd.text().contains("letters, digits and"), "{}", odd.text());
-    assert!(first.text().contains(&format!("{} UTC controller controller mode.off", "2026-03-01 14:01:53")));
+    assert!(first.text().contains(&format!(
+        "{} UTC controller controller mode.off",
+        "2026-03-01 14:01:53"
+    )));
     assert!(fleet::START.as_millis() > 0);
 }
 
@@ -176,7 +268,10 @@ async fn u10_alerts_show_whether_anybody_was_told() {
     let (_, router) = fleet_pages();
     let text = get(&router, "/alerts", VIEWER).await.text();
     assert!(text.contains("chat firing waiting 4"), "{text}");
-    assert!(text.contains("connection refused; next try in 8 s"), "{text}");
+    assert!(
+        text.contains("connection refused; next try in 8 s"),
+        "{text}"
+    );
     assert!(text.contains("given up"), "{text}");
 }
 
@@ -185,7 +280,10 @@ async fn u09_agents_show_what_they_hold_against_what_they_should() {
     let (_, router) = fleet_pages();
     let page = get(&router, "/agents?q=refused", VIEWER).await;
     let text = page.text();
-    assert!(text.contains("refused: lease: 2s is out of range"), "{text}");
+    assert!(
+        text.contains("refused: lease: 2s is out of range"),
+        "{text}"
+    );
     let stale = get(&router, "/agents?q=stale", VIEWER).await.text();
     assert!(stale.contains("2.3.6 2.3.7 pending"), "{stale}");
 }

@@ -12,7 +12,10 @@ async fn a_page_contains_its_fragment_byte_for_byte() {
     for path in ["/", "/?q=catalog&sort=p99", "/agents", "/agents?q=cart"] {
         let whole = get(&router, path, ADMIN).await;
         let part = get_part(&router, path, ADMIN).await;
-        assert!(part.body.len() > 1000 && whole.body.len() > part.body.len(), "{path}");
+        assert!(
+            part.body.len() > 1000 && whole.body.len() > part.body.len(),
+            "{path}"
+        );
         assert!(whole.body.contains(&part.body), "{path}");
         assert_eq!(part.headers[header::VARY], "HX-Request");
         assert_eq!(whole.headers[header::VARY], "HX-Request");
@@ -23,7 +26,10 @@ async fn a_page_contains_its_fragment_byte_for_byte() {
 fn partials(stream: &str) -> Vec<(String, String)> {
     let text: String = stream
         .lines()
-        .filter_map(|line| line.strip_prefix("data: ").or_else(|| line.strip_prefix("data:")))
+        .filter_map(|line| {
+            line.strip_prefix("data: ")
+                .or_else(|| line.strip_prefix("data:"))
+        })
         .collect::<Vec<_>>()
         .join("\n");
     text.split("<hx-partial hx-target=\"#")
@@ -31,7 +37,10 @@ fn partials(stream: &str) -> Vec<(String, String)> {
         .map(|part| {
             let (id, rest) = part.split_once('"').unwrap();
             let (_, rest) = rest.split_once('>').unwrap();
-            (id.to_owned(), rest.split("</hx-partial>").next().unwrap().to_owned())
+            (
+                id.to_owned(),
+                rest.split("</hx-partial>").next().unwrap().to_owned(),
+            )
         })
         .collect()
 }
@@ -40,7 +49,10 @@ fn partials(stream: &str) -> Vec<(String, String)> {
 async fn what_a_stream_sends_stands_in_the_page() {
     for (page, live) in [
         ("/", "/live?page=overview"),
-        ("/dependencies/search/query", "/live?page=route&dependency=search&operation=query"),
+        (
+            "/dependencies/search/query",
+            "/live?page=route&dependency=search&operation=query",
+        ),
         ("/agents", "/live?page=agents"),
         ("/alerts", "/live?page=alerts"),
         ("/kill", "/live?page=kill"),
@@ -51,7 +63,10 @@ async fn what_a_stream_sends_stands_in_the_page() {
         let parts = partials(&stream);
         assert!(parts.len() > 2, "{page}: {}", parts.len());
         for (id, html) in parts {
-            assert!(whole.body.contains(&format!("id=\"{id}\"")), "{page} has no {id}");
+            assert!(
+                whole.body.contains(&format!("id=\"{id}\"")),
+                "{page} has no {id}"
+            );
             assert!(whole.body.contains(&html), "{page}: {id} differs");
         }
     }
@@ -77,7 +92,12 @@ async fn only_what_changed_is_sent() {
     let both = stream_start(&router, "/live?page=overview", ADMIN, first.len() + 100).await;
     news.await.unwrap();
     let sent = partials(&both[first.len()..]);
-    assert_eq!(sent.len(), 1, "{:?}", sent.iter().map(|(id, _)| id).collect::<Vec<_>>());
+    assert_eq!(
+        sent.len(),
+        1,
+        "{:?}",
+        sent.iter().map(|(id, _)| id).collect::<Vec<_>>()
+    );
     assert!(sent[0].1.contains("3/12"));
 }
 
@@ -95,7 +115,9 @@ async fn a_stream_ends_with_the_session() {
     });
     // Read to the end: it would never come if the stream outlived the session.
     let all = stream_start(&router, "/live?page=frame", ADMIN, usize::MAX);
-    tokio::time::timeout(std::time::Duration::from_secs(20), all).await.unwrap();
+    tokio::time::timeout(std::time::Duration::from_secs(20), all)
+        .await
+        .unwrap();
     clock.await.unwrap();
 }
 
@@ -117,7 +139,9 @@ async fn u13_the_start_page_turns_into_the_table_by_itself() {
     let first = stream_start(&router, "/live?page=overview", ADMIN, 60).await;
     let both = stream_start(&router, "/live?page=overview", ADMIN, first.len() + 100).await;
     first_report.await.unwrap();
-    let (_, table) =
-        partials(&both[first.len()..]).into_iter().find(|(id, _)| id == "fleet").unwrap();
+    let (_, table) = partials(&both[first.len()..])
+        .into_iter()
+        .find(|(id, _)| id == "fleet")
+        .unwrap();
     assert!(table.contains("get-item"));
 }

@@ -10,8 +10,7 @@ use crate::ask::{get, pages, post, stream_start};
 use crate::fleet;
 use crate::stage::{ADMIN, Stage};
 
-const HOSTILE: &str =
-    "\"><script>alert(1)</script><img src=x onerror=alert(2)>'\r\n\ndata: <hx-partial hx-target=\"#page\">{{ 7*7 }}</hx-partial>&amp;\u{202e}";
+const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'\r\n\ndata: <hx-partial hx-target=\"#page\">{{ 7*7 }}</hx-partial>&amp;\u{202e}";
 
 fn hostile_fleet() -> FleetSnapshot {
     let mut snapshot = fleet::snapshot(0);
@@ -20,8 +19,13 @@ fn hostile_fleet() -> FleetSnapshot {
     view.words = HOSTILE.into();
     view.evidence[0].what = HOSTILE.into();
     view.evidence[0].unit = HOSTILE.into();
-    view.marks.push(Mark { at: fleet::START, kind: MarkKind::Alert, words: HOSTILE.into() });
-    view.refusals.push((snapshot.agents[0].instance, HOSTILE.into()));
+    view.marks.push(Mark {
+        at: fleet::START,
+        kind: MarkKind::Alert,
+        words: HOSTILE.into(),
+    });
+    view.refusals
+        .push((snapshot.agents[0].instance, HOSTILE.into()));
     snapshot.routes.insert(key, Arc::new(view));
     for alert in &mut snapshot.alerts {
         alert.state.summary = HOSTILE.into();
@@ -40,7 +44,10 @@ fn hostile_fleet() -> FleetSnapshot {
 }
 
 fn actor() -> Actor {
-    Actor { name: HOSTILE.into(), via: Via::Api }
+    Actor {
+        name: HOSTILE.into(),
+        via: Via::Api,
+    }
 }
 
 fn dress(stage: &Stage) {
@@ -73,10 +80,18 @@ fn dress(stage: &Stage) {
 }
 
 fn harmless(what: &str, body: &str) {
-    for alive in ["<script>", "<img src=x", "onerror=alert(2)>", "<hx-partial hx-target=\"#page\">{{"] {
+    for alive in [
+        "<script>",
+        "<img src=x",
+        "onerror=alert(2)>",
+        "<hx-partial hx-target=\"#page\">{{",
+    ] {
         assert!(!body.contains(alive), "{what} lets {alive} through");
     }
-    assert!(body.contains("&#60;script&#62;"), "{what} does not show the text at all");
+    assert!(
+        body.contains("&#60;script&#62;"),
+        "{what} does not show the text at all"
+    );
 }
 
 #[tokio::test]
@@ -100,13 +115,21 @@ async fn s07_hostile_text_is_shown_and_does_nothing_on_every_page() {
 async fn s07_hostile_text_cannot_break_out_of_the_event_stream() {
     let (stage, router) = pages(hostile_fleet());
     dress(&stage);
-    for query in ["page=overview", "page=route&dependency=catalog&operation=get-item", "page=agents", "page=alerts", "page=kill"] {
+    for query in [
+        "page=overview",
+        "page=route&dependency=catalog&operation=get-item",
+        "page=agents",
+        "page=alerts",
+        "page=kill",
+    ] {
         let stream = stream_start(&router, &format!("/live?{query}"), ADMIN, 60).await;
         harmless(query, &stream);
         // Each line is a field of the protocol: none was made by a line break inside a text.
         for line in stream.split(['\r', '\n']).filter(|line| !line.is_empty()) {
             assert!(
-                ["data: ", "data:", "retry: ", ":"].iter().any(|field| line.starts_with(field)),
+                ["data: ", "data:", "retry: ", ":"]
+                    .iter()
+                    .any(|field| line.starts_with(field)),
                 "{query}: {line}"
             );
         }
@@ -116,11 +139,26 @@ async fn s07_hostile_text_cannot_break_out_of_the_event_stream() {
 #[tokio::test]
 async fn s07_what_was_typed_comes_back_as_text() {
     let (_, router) = pages(fleet::snapshot(0));
-    let form = [("intent", "hedge"), ("percentile", HOSTILE), ("reason", HOSTILE)];
+    let form = [
+        ("intent", "hedge"),
+        ("percentile", HOSTILE),
+        ("reason", HOSTILE),
+    ];
     let answer = post(&router, "/dependencies/catalog/policy", ADMIN, &form).await;
     harmless("the policy form", &answer.body);
-    let answer = post(&router, "/login", "", &[("name", HOSTILE), ("password", "x"), ("next", HOSTILE)]).await;
+    let answer = post(
+        &router,
+        "/login",
+        "",
+        &[("name", HOSTILE), ("password", "x"), ("next", HOSTILE)],
+    )
+    .await;
     harmless("the login", &answer.body);
-    let answer = get(&router, "/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", ADMIN).await;
+    let answer = get(
+        &router,
+        "/?q=%22%3E%3Cscript%3Ealert(1)%3C/script%3E",
+        ADMIN,
+    )
+    .await;
     harmless("the filter", &answer.body);
 }

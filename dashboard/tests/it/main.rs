@@ -1,7 +1,11 @@
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod access;
 mod ask;
+mod clients;
 mod fleet;
 mod forms;
 mod fragments;
@@ -9,3 +13,4 @@ mod hostile;
 mod kill;
 mod overview;
 mod stage;
+mod told;

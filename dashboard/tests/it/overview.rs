@@ -15,7 +15,13 @@ fn rows(answer: &Answer) -> Vec<String> {
         .body
         .split("<a class=\"dep\" href=\"")
         .skip(1)
-        .map(|part| part.split('"').next().unwrap().trim_start_matches("/dependencies/").to_owned())
+        .map(|part| {
+            part.split('"')
+                .next()
+                .unwrap()
+                .trim_start_matches("/dependencies/")
+                .to_owned()
+        })
         .collect()
 }
 
@@ -24,20 +30,33 @@ async fn u01_worst_comes_first_and_what_needs_a_person_stands_above() {
     let (_, router) = fleet_pages();
     let page = get(&router, "/", VIEWER).await;
     let rows = rows(&page);
-    assert_eq!(&rows[..3], ["checkout/charge", "search/query", "sessions/get"]);
+    assert_eq!(
+        &rows[..3],
+        ["checkout/charge", "search/query", "sessions/get"]
+    );
     assert_eq!(rows[3], "recommendations/rank");
     assert_eq!(rows.len(), fleet::ROUTES.len());
     let text = page.text();
-    assert!(text.contains("HedgeRateHigh sessions get demand 14.2 %"), "{text}");
+    assert!(
+        text.contains("HedgeRateHigh sessions get demand 14.2 %"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
 async fn u01_a_fleet_in_order_says_that_nothing_needs_a_person() {
     let mut snapshot = fleet::snapshot(0);
     snapshot.alerts.clear();
-    snapshot.agents.retain(|a| a.state == hedgerow_core::view::AgentState::Live);
+    snapshot
+        .agents
+        .retain(|a| a.state == hedgerow_core::view::AgentState::Live);
     let (_, router) = pages(snapshot);
-    assert!(get(&router, "/", VIEWER).await.text().contains("Nothing needs a person."));
+    assert!(
+        get(&router, "/", VIEWER)
+            .await
+            .text()
+            .contains("Nothing needs a person.")
+    );
 }
 
 #[tokio::test]
@@ -50,10 +69,19 @@ async fn u02_why_hedging_is_off_is_answered_without_a_click() {
         "no effect one replica",
         "observing no policy yet",
     ] {
-        assert!(text.replace("&#62;", ">").contains(words), "{words} is not in {text}");
+        assert!(
+            text.replace("&#62;", ">").contains(words),
+            "{words} is not in {text}"
+        );
     }
-    let route = get(&router, "/dependencies/search/query", VIEWER).await.text();
-    for words in ["Figures at the decision", "median / base 4.60 x 2.50 x 3 s", "tries again in 9 s"] {
+    let route = get(&router, "/dependencies/search/query", VIEWER)
+        .await
+        .text();
+    for words in [
+        "Figures at the decision",
+        "median / base 4.60 x 2.50 x 3 s",
+        "tries again in 9 s",
+    ] {
         assert!(route.contains(words), "{words} is not in {route}");
     }
 }
@@ -80,7 +108,12 @@ async fn b42_no_traffic_is_a_dash_and_why_never_zero() {
         assert!(row.contains(words), "{words}: {row}");
         assert!(row.matches('–').count() >= 9, "{row}");
         assert!(!row.contains(">0<"), "{row}");
-        let own = get(&router, "/dependencies/hedgerow.v2.Ledger%2FBalance/Get", VIEWER).await;
+        let own = get(
+            &router,
+            "/dependencies/hedgerow.v2.Ledger%2FBalance/Get",
+            VIEWER,
+        )
+        .await;
         assert!(own.text().contains(words));
     }
 }
@@ -93,7 +126,10 @@ async fn u01_filter_and_sort_live_in_the_address() {
     assert!(filtered.body.contains("value=\"CATALOG on\""));
     let by_calls = get(&router, "/?sort=calls", VIEWER).await;
     assert_eq!(rows(&by_calls)[0], "feature-flags/evaluate");
-    assert_eq!(rows(&by_calls).last().unwrap(), "hedgerow.v2.Ledger%2FBalance/Get");
+    assert_eq!(
+        rows(&by_calls).last().unwrap(),
+        "hedgerow.v2.Ledger%2FBalance/Get"
+    );
     let unknown = get(&router, "/?sort=moon", VIEWER).await;
     assert_eq!(unknown.status, StatusCode::OK);
     let none = get(&router, "/?q=zzz", VIEWER).await;
@@ -103,8 +139,13 @@ async fn u01_filter_and_sort_live_in_the_address() {
 #[tokio::test]
 async fn c09_a_named_replica_is_named_with_its_cure() {
     let (_, router) = fleet_pages();
-    let text = get(&router, "/dependencies/catalog/list", VIEWER).await.text();
-    assert!(text.contains("catalog-4 is what is slow. Ejecting it is the cure"), "{text}");
+    let text = get(&router, "/dependencies/catalog/list", VIEWER)
+        .await
+        .text();
+    assert!(
+        text.contains("catalog-4 is what is slow. Ejecting it is the cure"),
+        "{text}"
+    );
     assert!(text.contains("on probation"), "{text}");
 }
 
@@ -115,11 +156,26 @@ async fn u04_every_chart_has_a_title_words_and_a_table() {
     let charts: Vec<_> = page.body.split("<figure class=\"chart").skip(1).collect();
     assert_eq!(charts.len(), 5);
     for chart in charts {
-        for part in ["<title id=", "<desc id=", "role=\"img\"", "<details", "<th scope=\"col\"", "class=\"offspan\"", "m-mode", "m-policy", "m-alert"] {
+        for part in [
+            "<title id=",
+            "<desc id=",
+            "role=\"img\"",
+            "<details",
+            "<th scope=\"col\"",
+            "class=\"offspan\"",
+            "m-mode",
+            "m-policy",
+            "m-alert",
+        ] {
             assert!(chart.contains(part), "{part}");
         }
     }
-    for level in ["call a person 10 %", "budget 8 %", "target 4.95 %", "off above 5 %"] {
+    for level in [
+        "call a person 10 %",
+        "budget 8 %",
+        "target 4.95 %",
+        "off above 5 %",
+    ] {
         assert!(page.body.contains(level), "{level}");
     }
 }

@@ -17,7 +17,7 @@ use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::Policy;
 use tokio::sync::watch;
 
-use crate::fleet;
+use crate::{fleet, told};
 
 /// Cookies of the people on the stage, each with the role it is named after.
 pub(crate) const VIEWER: &str = "viewer-session";
@@ -45,10 +45,13 @@ pub(crate) struct State {
 impl Stage {
     pub(crate) fn new(snapshot: FleetSnapshot) -> Self {
         let mut state = State::default();
-        for (i, (percentile, why)) in
-            [(0.99, "first try"), (0.97, "more of the tail"), (0.95, "after the cache change")]
-                .into_iter()
-                .enumerate()
+        for (i, (percentile, why)) in [
+            (0.99, "first try"),
+            (0.97, "more of the tail"),
+            (0.95, "after the cache change"),
+        ]
+        .into_iter()
+        .enumerate()
         {
             let mut draft = hedgerow_protocol::policy::PolicyDraft::from(fleet::hedging("catalog"));
             draft.percentile = percentile;
@@ -57,26 +60,32 @@ impl Stage {
                 PolicyRevision {
                     revision: Revision(i as u64 + 1),
                     policy: Policy::try_from(draft).unwrap(),
-                    actor: Actor { name: "dana".into(), via: if i == 0 { Via::Seed } else { Via::Page } },
+                    actor: Actor {
+                        name: "dana".into(),
+                        via: if i == 0 { Via::Seed } else { Via::Page },
+                    },
                     reason: why.into(),
                     at: Moment::from_millis(fleet::START.as_millis() - (3 - i as u64) * 8_000_000),
                 },
             );
         }
-        state.record = record();
-        Self { published: watch::Sender::new(Arc::new(snapshot)), state: Arc::new(Mutex::new(state)) }
+        state.record = told::record();
+        Self {
+            published: watch::Sender::new(Arc::new(snapshot)),
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 
     /// Publishes a snapshot, with the stage's own policies and kill switches in it.
     pub(crate) fn publish(&self, mut snapshot: FleetSnapshot) {
         {
             let state = self.state.lock().unwrap();
-            self.dress(&state, &mut snapshot);
+            Self::dress(&state, &mut snapshot);
         }
         self.published.send_replace(Arc::new(snapshot));
     }
 
-    fn dress(&self, state: &State, snapshot: &mut FleetSnapshot) {
+    fn dress(state: &State, snapshot: &mut FleetSnapshot) {
         if let Some(newest) = state.history.first() {
             snapshot.policies.insert(
                 newest.policy.dependency().clone(),
@@ -91,7 +100,10 @@ impl Stage {
         snapshot.kills = state
             .kills
             .iter()
-            .map(|k| KillView { state: k.clone(), acked: Acked { n: m - 2, m } })
+            .map(|k| KillView {
+                state: k.clone(),
+                acked: Acked { n: m - 2, m },
+            })
             .collect();
     }
 
@@ -103,7 +115,10 @@ impl Stage {
         if operator.role >= needed {
             Ok(())
         } else {
-            Err(ActError::Forbidden { needed, have: operator.role })
+            Err(ActError::Forbidden {
+                needed,
+                have: operator.role,
+            })
         }
     }
 
@@ -120,8 +135,11 @@ impl Stage {
         };
         Session {
             cookie: cookie.into(),
-            lasts: Duration::from_secs(3600),
-            operator: Operator { name: name.into(), role },
+            lasts: Duration::from_hours(1),
+            operator: Operator {
+                name: name.into(),
+                role,
+            },
         }
     }
 }
@@ -159,12 +177,18 @@ impl Backend for Stage {
     ) -> Result<Session, SignInError> {
         match (name, password) {
             ("ada", PASSWORD) => Ok(Self::session(Role::Administrator)),
-            ("hasty", _) => Err(SignInError::TooMany { again: Duration::from_secs(30) }),
+            ("hasty", _) => Err(SignInError::TooMany {
+                again: Duration::from_secs(30),
+            }),
             _ => Err(SignInError::Wrong),
         }
     }
 
-    async fn sign_in_by_link(&self, token: &str, _: Option<IpAddr>) -> Result<Session, SignInError> {
+    async fn sign_in_by_link(
+        &self,
+        token: &str,
+        _: Option<IpAddr>,
+    ) -> Result<Session, SignInError> {
         self.state(|s| {
             if token != LINK || std::mem::replace(&mut s.link_spent, true) {
                 return Err(SignInError::LinkSpent);
@@ -194,7 +218,10 @@ impl Backend for Stage {
                 return Err(OrderError::Stale { expected, current });
             }
             if s.history.first().is_some_and(|r| r.policy == policy) {
-                return Ok(Saved { revision: current, changed: false });
+                return Ok(Saved {
+                    revision: current,
+                    changed: false,
+                });
             }
             let revision = PolicyRevision {
                 revision: current.next(),
@@ -204,7 +231,10 @@ impl Backend for Stage {
                 at: fleet::START,
             };
             s.history.insert(0, revision);
-            Ok(Saved { revision: current.next(), changed: true })
+            Ok(Saved {
+                revision: current.next(),
+                changed: true,
+            })
         })?;
         self.republish();
         Ok(saved)
@@ -237,7 +267,12 @@ impl Backend for Stage {
         Ok(())
     }
 
-    async fn release(&self, operator: &Operator, route: RouteKey, reason: &str) -> Result<(), ActError> {
+    async fn release(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        reason: &str,
+    ) -> Result<(), ActError> {
         Self::allow(operator, Role::Operator)?;
         if reason.is_empty() {
             return Err(OrderError::NoReason.into());
@@ -263,7 +298,11 @@ impl Backend for Stage {
         dependency: &DependencyName,
     ) -> Result<Vec<PolicyRevision>, StoreError> {
         Ok(self.state(|s| {
-            s.history.iter().filter(|r| r.policy.dependency() == dependency).cloned().collect()
+            s.history
+                .iter()
+                .filter(|r| r.policy.dependency() == dependency)
+                .cloned()
+                .collect()
         }))
     }
 
@@ -273,7 +312,10 @@ impl Backend for Stage {
                 .iter()
                 .filter(|(n, _)| query.before.is_none_or(|before| *n < before))
                 .filter(|(_, row)| {
-                    query.dependency.as_ref().is_none_or(|d| row.target.starts_with(d.as_str()))
+                    query
+                        .dependency
+                        .as_ref()
+                        .is_none_or(|d| row.target.starts_with(d.as_str()))
                 })
                 .take(query.limit as usize)
                 .cloned()
@@ -281,71 +323,26 @@ impl Backend for Stage {
         }))
     }
 
-    async fn transitions(&self, route: &RouteKey, limit: u32) -> Result<Vec<Transition>, StoreError> {
-        Ok(self.snapshot().routes.get(route).map_or_else(Vec::new, |view| {
-            view.transitions.iter().rev().take(limit as usize).cloned().collect()
-        }))
+    async fn transitions(
+        &self,
+        route: &RouteKey,
+        limit: u32,
+    ) -> Result<Vec<Transition>, StoreError> {
+        Ok(self
+            .snapshot()
+            .routes
+            .get(route)
+            .map_or_else(Vec::new, |view| {
+                view.transitions
+                    .iter()
+                    .rev()
+                    .take(limit as usize)
+                    .cloned()
+                    .collect()
+            }))
     }
 
     async fn deliveries(&self, _: u32) -> Result<Vec<Delivery>, StoreError> {
-        Ok(deliveries(self.snapshot().at))
+        Ok(told::deliveries(self.snapshot().at))
     }
-}
-
-fn deliveries(now: Moment) -> Vec<Delivery> {
-    let ago = |s: u64| Moment::from_millis(now.as_millis() - s * 1000);
-    let delivery = |id, alert: &str, kind: &str, receiver: &str, state: &str, attempts, error: Option<&str>, s: u64| {
-        Delivery {
-            id,
-            alert: alert.into(),
-            kind: kind.into(),
-            receiver: receiver.into(),
-            state: state.into(),
-            attempts,
-            last_error: error.map(Into::into),
-            at: ago(s),
-            done: (state != "waiting").then(|| ago(s.saturating_sub(1))),
-        }
-    };
-    vec![
-        delivery(7, "a-1", "firing", "on-call", "delivered", 1, None, 72),
-        delivery(6, "a-1", "firing", "chat", "waiting", 4, Some("connection refused; next try in 8 s"), 72),
-        delivery(5, "a-2", "firing", "on-call", "delivered", 2, Some("answered 503"), 211),
-        delivery(4, "a-3", "firing", "on-call", "delivered", 1, None, 138),
-        delivery(3, "a-0", "resolved", "on-call", "delivered", 1, None, 20),
-        delivery(2, "a-0", "firing", "on-call", "delivered", 1, None, 185),
-        delivery(1, "a-older", "firing", "chat", "given_up", 12, Some("answered 410"), 9000),
-    ]
-}
-
-fn record() -> Vec<(i64, AuditRow)> {
-    let ago = |s: u64| Moment::from_millis(fleet::START.as_millis() - s * 1000);
-    let row = |at, name: &str, via, action: &str, target: &str, before: &str, after: &str, reason: &str| {
-        AuditRow {
-            at,
-            actor: Actor { name: name.into(), via },
-            action: action.into(),
-            target: target.into(),
-            before: before.into(),
-            after: after.into(),
-            reason: reason.into(),
-        }
-    };
-    let rows = vec![
-        row(ago(74), "controller", Via::Controller, "mode.off", "search query", "on", "off: shared_slowdown", "median / base 4.6 x > 2.5 x over 3 s; hedges answered / expected 0.12 < 0.3"),
-        row(ago(212), "controller", Via::Controller, "mode.off", "checkout charge", "on", "off: errors", "error rate 6.1 % > 5 % over 2 s, 192 primaries"),
-        row(ago(480), "dana", Via::Page, "policy.set", "catalog", r#"{"dependency":"catalog","intent":"hedge","percentile":0.97,"budget":0.08,"holdout":0.01}"#, r#"{"dependency":"catalog","intent":"hedge","percentile":0.95,"budget":0.08,"holdout":0.01}"#, "after the cache change"),
-        row(ago(5000), "ada", Via::CommandLine, "kill.off", "everything", "engaged", "released", "the drill is over"),
-        row(ago(5300), "ada", Via::Api, "kill.on", "everything", "released", "engaged", "game day drill"),
-    ];
-    let mut out: Vec<(i64, AuditRow)> = Vec::new();
-    for i in 0..12 {
-        for row in &rows {
-            let mut row = row.clone();
-            row.at = Moment::from_millis(row.at.as_millis() - i * 6_000_000);
-            out.push((0, row));
-        }
-    }
-    let n = out.len() as i64;
-    out.into_iter().enumerate().map(|(i, (_, row))| (n - i as i64, row)).collect()
 }

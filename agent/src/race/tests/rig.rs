@@ -199,12 +199,11 @@ impl Rig {
         tracker.wait().await;
         tracker.reopen();
         let ordering = std::sync::atomic::Ordering::Relaxed;
-        assert_eq!(state.recorder.attempts_alive(), 0, "permits");
-        assert_eq!(state.slots.taken(), 0, "slots");
-        assert_eq!(state.hedges_alive.load(ordering), 0, "hedges");
+        assert_eq!(state.attempts_alive(), 0, "permits");
+        assert_eq!(state.permits.hedges.load(ordering), 0, "hedges");
         assert_eq!(state.watched.load(ordering), 0, "watched losers");
         for replica in state.pool.known() {
-            assert_eq!(replica.in_flight.load(ordering), 0, "{}", replica.name);
+            assert_eq!(replica.in_flight(), 0, "{}", replica.name);
         }
         let t = self.totals();
         assert_eq!(t.started, t.finished);

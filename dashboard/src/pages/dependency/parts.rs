@@ -8,8 +8,10 @@ use hedgerow_core::view::{
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::report::Refusal;
 
-use crate::chart::Band;
-use crate::format::{Figure, Time, count, grouped, latency, percent, percent_set, significant, span};
+use crate::chart::{Band, alert_line};
+use crate::format::{
+    Figure, Time, count, grouped, latency, percent, percent_set, significant, span,
+};
 use crate::pages::state::{Badge, reason_words};
 
 /// What the route does and why, with the figures that decided it.
@@ -50,7 +52,11 @@ impl EvidenceRow {
             what: e.what.clone(),
             value: unit(e.value),
             limit: unit(e.limit),
-            window: if e.window.is_zero() { "–".into() } else { span(e.window) },
+            window: if e.window.is_zero() {
+                "–".into()
+            } else {
+                span(e.window)
+            },
         }
     }
 }
@@ -71,7 +77,11 @@ impl Verdict {
             for_long: span(snapshot.at.since(view.since)),
             tries_again: view.tries_again.map(|at| {
                 let left = at.since(snapshot.at);
-                if left.is_zero() { "now".into() } else { format!("in {}", span(left)) }
+                if left.is_zero() {
+                    "now".into()
+                } else {
+                    format!("in {}", span(left))
+                }
             }),
             evidence: view.evidence.iter().map(EvidenceRow::new).collect(),
             against: view.mode.reason().is_some(),
@@ -129,74 +139,95 @@ impl KeyFigures {
     pub(super) fn new(view: &RouteView) -> Self {
         let why = view.no_data.map_or("not enough traffic", NoData::words);
         let f = view.figures.as_ref();
-        let get = |g: fn(&Figures) -> Option<f64>| f.and_then(g);
-        let cell = |label, unit, value, note: Option<String>| KeyFigure {
-            label,
-            unit,
-            value,
-            note: note.unwrap_or_default(),
-        };
-        let cells = vec![
-            cell("Calls", "/s", Figure::rate(get(|f| Some(f.calls_per_s)), "calls/s", why), None),
-            cell("Success", "%", Figure::success(get(|f| f.success), why), None),
-            cell(
-                "p99 with hedging",
-                "ms",
-                Figure::millis(f.and_then(|f| f.treated_p99), why),
-                f.and_then(gain),
-            ),
-            cell(
-                "Threshold",
-                "ms",
-                Figure::millis(f.and_then(|f| f.threshold), why),
-                f.filter(|f| f.probability < 1.0)
-                    .map(|f| format!("{} of crossed calls hedged", percent(f.probability))),
-            ),
-            cell(
-                "Hedge rate",
-                "%",
-                Figure::percent(get(|f| f.hedge_rate), why),
-                f.map(|f| format!("target {}, budget {}", percent_set(f.target), percent_set(f.budget))),
-            ),
-            cell(
-                "Demand",
-                "%",
-                Figure::percent(get(|f| f.demand), why),
-                f.and_then(|f| f.refused_by_budget)
-                    .map(|r| format!("{} of crossed refused by budget", percent(r))),
-            ),
-            cell(
-                "Win rate",
-                "%",
-                Figure::percent(get(|f| f.win_rate), why),
-                f.and_then(|f| f.win_rate_expected).map(|e| format!("independent: {}", percent(e))),
-            ),
-            cell("Errors", "%", Figure::percent(get(|f| f.error_rate), why), None),
-            cell(
-                "Answered/expected",
-                "",
-                Figure::number(get(|f| f.hedges_answered_ratio), why),
-                f.and_then(|f| f.phi).map(|phi| format!("{} of slowness shared", percent(phi))),
-            ),
-            cell("Median / base", "x", Figure::number(get(|f| f.median_ratio), why), None),
-        ];
+        let mut cells = outcome_cells(f, why);
+        cells.extend(hedging_cells(f, why));
+        cells.extend(guard_cells(f, why));
         Self {
             cells,
             window: f.map_or_else(String::new, |f| {
                 format!("{} calls over {}", grouped(f.calls), span(f.window))
             }),
             band: f.and_then(|f| {
-                let line = crate::chart::alert_line(f.budget);
-                f.hedge_rate.map(|rate| Band::new(rate, f.demand, f.target, line))
+                let line = alert_line(f.budget);
+                f.hedge_rate
+                    .map(|rate| Band::new(rate, f.demand, f.target, line))
             }),
         }
     }
 }
 
+fn cell(label: &'static str, unit: &'static str, value: Figure, note: Option<String>) -> KeyFigure {
+    KeyFigure {
+        label,
+        unit,
+        value,
+        note: note.unwrap_or_default(),
+    }
+}
+
+/// What callers get.
+fn outcome_cells(f: Option<&Figures>, why: &str) -> Vec<KeyFigure> {
+    let calls = Figure::rate(f.map(|f| f.calls_per_s), "calls/s", why);
+    let success = Figure::success(f.and_then(|f| f.success), why);
+    let p99 = Figure::millis(f.and_then(|f| f.treated_p99), why);
+    let threshold = Figure::millis(f.and_then(|f| f.threshold), why);
+    let drawn = f
+        .filter(|f| f.probability < 1.0)
+        .map(|f| format!("{} of crossed calls hedged", percent(f.probability)));
+    vec![
+        cell("Calls", "/s", calls, None),
+        cell("Success", "%", success, None),
+        cell("p99 with hedging", "ms", p99, f.and_then(gain)),
+        cell("Threshold", "ms", threshold, drawn),
+    ]
+}
+
+/// What hedging does.
+fn hedging_cells(f: Option<&Figures>, why: &str) -> Vec<KeyFigure> {
+    let share = |get: fn(&Figures) -> Option<f64>| Figure::percent(f.and_then(get), why);
+    let aims = f.map(|f| {
+        format!(
+            "target {}, budget {}",
+            percent_set(f.target),
+            percent_set(f.budget)
+        )
+    });
+    let refused = f
+        .and_then(|f| f.refused_by_budget)
+        .map(|r| format!("{} of crossed refused by budget", percent(r)));
+    let independent = f
+        .and_then(|f| f.win_rate_expected)
+        .map(|e| format!("independent: {}", percent(e)));
+    vec![
+        cell("Hedge rate", "%", share(|f| f.hedge_rate), aims),
+        cell("Demand", "%", share(|f| f.demand), refused),
+        cell("Win rate", "%", share(|f| f.win_rate), independent),
+    ]
+}
+
+/// What would switch it off.
+fn guard_cells(f: Option<&Figures>, why: &str) -> Vec<KeyFigure> {
+    let errors = Figure::percent(f.and_then(|f| f.error_rate), why);
+    let answered = Figure::number(f.and_then(|f| f.hedges_answered_ratio), why);
+    let shared = f
+        .and_then(|f| f.phi)
+        .map(|phi| format!("{} of slowness shared", percent(phi)));
+    let median = Figure::number(f.and_then(|f| f.median_ratio), why);
+    vec![
+        cell("Errors", "%", errors, None),
+        cell("Answered/expected", "", answered, shared),
+        cell("Median / base", "x", median, None),
+    ]
+}
+
 /// What hedging buys at p99, where both arms are known.
 fn gain(f: &Figures) -> Option<String> {
     let holdout = f.holdout_p99?;
-    Some(format!("held out: {} on {} calls", latency(holdout), count(f.holdout_calls)))
+    Some(format!(
+        "held out: {} on {} calls",
+        latency(holdout),
+        count(f.holdout_calls)
+    ))
 }
 
 /// A replica.
@@ -220,7 +251,10 @@ impl ReplicaRow {
         const FEW: &str = "too few calls";
         Self {
             name: r.replica.to_string(),
-            zone: r.zone.as_ref().map_or_else(|| "–".into(), ToString::to_string),
+            zone: r
+                .zone
+                .as_ref()
+                .map_or_else(|| "–".into(), ToString::to_string),
             badge: match r.named {
                 Some(Named::Slow) => Badge::new("probing", "slow"),
                 Some(Named::Failing) => Badge::new("off", "failing"),
@@ -264,7 +298,11 @@ impl Refusals {
                 .map(|reason| (reason, t.refused_for(reason)))
                 .filter(|(_, n)| *n > 0)
                 .map(|(reason, n)| {
-                    (words_of(reason), Figure::count(n), Figure::percent(share(n), "nothing crossed"))
+                    (
+                        words_of(reason),
+                        Figure::count(n),
+                        Figure::percent(share(n), "nothing crossed"),
+                    )
                 })
                 .collect(),
             started: Figure::count(t.started),
@@ -327,7 +365,11 @@ impl Standing {
                 },
             })
             .collect();
-        Self { acked: view.acked, stamp: view.stamp.to_string(), behind }
+        Self {
+            acked: view.acked,
+            stamp: view.stamp.to_string(),
+            behind,
+        }
     }
 }
 
@@ -358,22 +400,27 @@ pub(super) fn happened(view: &RouteView, transitions: &[Transition], now: Moment
             (t.at, happened)
         })
         // Changes of mode are in the transitions already, with their evidence.
-        .chain(view.marks.iter().filter(|m| m.kind != MarkKind::Mode).map(|m| {
-            let (class, glyph, kind) = match m.kind {
-                MarkKind::Policy => ("policy", "◆", "person"),
-                MarkKind::Mode => ("mode", "■", "controller"),
-                MarkKind::Alert => ("alert", "▲", "alert"),
-            };
-            let happened = Happened {
-                at: Time::near(m.at, now),
-                class,
-                glyph,
-                kind,
-                words: m.words.clone(),
-                evidence: Vec::new(),
-            };
-            (m.at, happened)
-        }))
+        .chain(
+            view.marks
+                .iter()
+                .filter(|m| m.kind != MarkKind::Mode)
+                .map(|m| {
+                    let (class, glyph, kind) = match m.kind {
+                        MarkKind::Policy => ("policy", "◆", "person"),
+                        MarkKind::Mode => ("mode", "■", "controller"),
+                        MarkKind::Alert => ("alert", "▲", "alert"),
+                    };
+                    let happened = Happened {
+                        at: Time::near(m.at, now),
+                        class,
+                        glyph,
+                        kind,
+                        words: m.words.clone(),
+                        evidence: Vec::new(),
+                    };
+                    (m.at, happened)
+                }),
+        )
         .collect();
     all.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     all.into_iter().map(|(_, happened)| happened).collect()

@@ -5,8 +5,8 @@ use askama::filters::HtmlSafe;
 use hedgerow_core::view::{Acked, AlertPhase, Figures, FleetSnapshot, NoData, RouteView};
 use hedgerow_protocol::ids::RouteKey;
 
-use super::worth::{rank, rank_of};
 use super::Sort;
+use super::worth::{rank, rank_of};
 use crate::assets::short_id;
 use crate::chart::{Band, Spark, alert_line};
 use crate::format::{Figure, percent, significant, span};
@@ -52,7 +52,11 @@ impl Row {
         let why = view.no_data.map_or("not enough traffic", NoData::words);
         let get = |f: fn(&Figures) -> Option<f64>| figures.as_ref().and_then(f);
         let time = |f: fn(&Figures) -> Option<std::time::Duration>| figures.as_ref().and_then(f);
-        let unhedged = if view.mode.hedges() { why } else { "hedging is off" };
+        let unhedged = if view.mode.hedges() {
+            why
+        } else {
+            "hedging is off"
+        };
         let budget = snapshot
             .policies
             .get(&view.route.dependency)
@@ -79,7 +83,8 @@ impl Row {
             p99: Figure::millis(time(|f| f.p99), why),
             hedge_rate: Figure::percent(get(|f| f.hedge_rate), unhedged),
             band: figures.as_ref().and_then(|f| {
-                f.hedge_rate.map(|rate| Band::new(rate, f.demand, f.target, alert_line(budget)))
+                f.hedge_rate
+                    .map(|rate| Band::new(rate, f.demand, f.target, alert_line(budget)))
             }),
             wins: wins(figures.as_ref(), unhedged),
             extra: extra(figures.as_ref(), unhedged),
@@ -97,10 +102,17 @@ impl Row {
 
     /// Whether the filter leaves it: every word has to occur in name, state or reason.
     pub(super) fn matches(&self, q: &str) -> bool {
-        let text =
-            format!("{} {} {} {}", self.route, self.badge, self.words, self.alerts.join(" "))
-                .to_ascii_lowercase();
-        q.to_ascii_lowercase().split_whitespace().all(|word| text.contains(word))
+        let text = format!(
+            "{} {} {} {}",
+            self.route,
+            self.badge,
+            self.words,
+            self.alerts.join(" ")
+        )
+        .to_ascii_lowercase();
+        q.to_ascii_lowercase()
+            .split_whitespace()
+            .all(|word| text.contains(word))
     }
 
     /// Sorted ascending: what should come first is smallest. Without a value comes last.
@@ -137,7 +149,11 @@ fn wins(figures: Option<&Figures>, why: &str) -> Figure {
         None => Figure::none(why),
         Some((won, Some(expected))) => Figure::new(
             significant(won * 100.0),
-            format!("{}; independent replicas would give {}", percent(won), percent(expected)),
+            format!(
+                "{}; independent replicas would give {}",
+                percent(won),
+                percent(expected)
+            ),
         ),
         Some((won, None)) => Figure::percent(Some(won), why),
     }
@@ -150,7 +166,11 @@ fn extra(figures: Option<&Figures>, why: &str) -> Figure {
         Some((0.0, _)) => Figure::new("0", "no hedges are sent"),
         Some((rate, calls)) => Figure::new(
             format!("+{}", significant(rate * calls)),
-            format!("{} hedges/s: {} more requests", significant(rate * calls), percent(rate)),
+            format!(
+                "{} hedges/s: {} more requests",
+                significant(rate * calls),
+                percent(rate)
+            ),
         ),
     }
 }

@@ -29,7 +29,10 @@ pub(super) mod rank {
 /// where they are while nothing happens.
 pub(super) fn rank_of(view: &RouteView, snapshot: &FleetSnapshot) -> u8 {
     let alert = |phase| {
-        snapshot.alerts.iter().any(|a| a.phase == phase && a.state.route == view.route)
+        snapshot
+            .alerts
+            .iter()
+            .any(|a| a.phase == phase && a.state.route == view.route)
     };
     match view.mode {
         Mode::Off(OffReason::KillSwitch) => rank::KILLED,
@@ -81,12 +84,19 @@ impl Needs {
         refusals(snapshot, &mut items);
         let more = items.len().saturating_sub(NEEDS_SHOWN);
         items.truncate(NEEDS_SHOWN);
-        Self { items, more, calm: calm_words(snapshot) }
+        Self {
+            items,
+            more,
+            calm: calm_words(snapshot),
+        }
     }
 }
 
 fn alerts(snapshot: &FleetSnapshot, items: &mut Vec<Need>) {
-    let firing = snapshot.alerts.iter().filter(|a| a.phase == AlertPhase::Firing);
+    let firing = snapshot
+        .alerts
+        .iter()
+        .filter(|a| a.phase == AlertPhase::Firing);
     let inhibited = |route: &RouteKey| {
         snapshot.alerts.iter().any(|a| {
             a.phase == AlertPhase::Firing
@@ -147,14 +157,21 @@ fn agents(snapshot: &FleetSnapshot, items: &mut Vec<Need>) {
     let in_state = |state| snapshot.agents.iter().filter(|a| a.state == state).count();
     for (state, words) in [
         (AgentState::Stale, "attached but silent for two heartbeats"),
-        (AgentState::Lost, "gone without a goodbye; they fall back to a small budget of their own"),
+        (
+            AgentState::Lost,
+            "gone without a goodbye; they fall back to a small budget of their own",
+        ),
     ] {
         let n = in_state(state);
         if n > 0 {
             items.push(Need {
                 class: "warn",
                 glyph: "◐",
-                head: if n == 1 { "1 agent".into() } else { format!("{n} agents") },
+                head: if n == 1 {
+                    "1 agent".into()
+                } else {
+                    format!("{n} agents")
+                },
                 words: words.into(),
                 address: "/agents".into(),
             });
@@ -169,7 +186,10 @@ fn refusals(snapshot: &FleetSnapshot, items: &mut Vec<Need>) {
                 class: "warn",
                 glyph: "◐",
                 head: view.route.to_string(),
-                words: format!("{} agents refused the newest directive: {reason}", view.refusals.len()),
+                words: format!(
+                    "{} agents refused the newest directive: {reason}",
+                    view.refusals.len()
+                ),
                 address: route_address(&view.route),
             });
         }
@@ -178,7 +198,15 @@ fn refusals(snapshot: &FleetSnapshot, items: &mut Vec<Need>) {
 
 /// What to say where nothing needs a person.
 fn calm_words(snapshot: &FleetSnapshot) -> String {
-    let hedging = snapshot.routes.values().filter(|v| v.mode == Mode::On).count();
-    let observing = snapshot.routes.values().filter(|v| v.mode == Mode::Observing).count();
+    let hedging = snapshot
+        .routes
+        .values()
+        .filter(|v| v.mode == Mode::On)
+        .count();
+    let observing = snapshot
+        .routes
+        .values()
+        .filter(|v| v.mode == Mode::Observing)
+        .count();
     format!("{hedging} routes hedging, {observing} observing")
 }

@@ -36,7 +36,10 @@ pub(super) struct Checked {
 impl Checked {
     /// What is wrong with a field.
     pub(super) fn error(&self, field: &str) -> Option<&str> {
-        self.errors.iter().find(|(name, _)| *name == field).map(|(_, words)| words.as_str())
+        self.errors
+            .iter()
+            .find(|(name, _)| *name == field)
+            .map(|(_, words)| words.as_str())
     }
 
     pub(super) fn count(&self) -> usize {
@@ -81,61 +84,95 @@ impl Typed {
 
     /// Reads the numbers, then hands them to the one check every way in goes through.
     pub(super) fn check(&self, dependency: &DependencyName) -> Checked {
-        let mut unread = Vec::new();
-        let mut number = |field, text: &str, fallback: f64, expected: String| {
-            text.trim().replace(',', ".").parse::<f64>().unwrap_or_else(|_| {
-                unread.push((field, format!("{text:?} is not a number: expected {expected}")));
-                fallback
-            })
-        };
-        let between = |(low, high): (f64, f64)| format!("a number from {low} to {high}");
-        let base = PolicyDraft::from(Policy::observing(dependency.clone()));
-        let percentile =
-            number("percentile", &self.percentile, base.percentile, between(PERCENTILE_RANGE));
-        let budget = number(
-            "budget",
-            &self.budget,
-            base.budget,
-            format!("a number above 0 and at most {BUDGET_MAX}"),
-        );
-        let holdout = number("holdout", &self.holdout, base.holdout, between((0.0, HOLDOUT_MAX)));
-        let error_limit =
-            number("error_limit", &self.error_limit, base.error_limit, between(ERROR_LIMIT_RANGE));
-        let mut optional = |field, text: &str| {
-            (!text.trim().is_empty()).then(|| {
-                number(field, text, 1.0, "a number of milliseconds, or nothing".into())
-            })
-        };
-        let threshold_min_ms = optional("threshold_min_ms", &self.threshold_min_ms);
-        let threshold_max_ms = optional("threshold_max_ms", &self.threshold_max_ms);
-        let intent = [Intent::Off, Intent::Observe, Intent::Hedge]
-            .into_iter()
-            .find(|i| i.as_str() == self.intent.trim());
-        if intent.is_none() {
-            unread.push(("intent", "expected one of off, observe, hedge".into()));
-        }
-        let draft = PolicyDraft {
-            dependency: dependency.to_string(),
-            intent: intent.unwrap_or_default(),
-            percentile,
-            budget,
-            holdout,
-            error_limit,
-            threshold_min_ms,
-            threshold_max_ms,
-            probation: self.probation.is_some(),
-        };
-        let (policy, refused) = match Policy::try_from(draft) {
-            Ok(policy) => (Some(policy), Vec::new()),
-            Err(PolicyErrors(errors)) => (None, errors),
-        };
-        let mut errors = unread;
-        for error in refused {
-            if !errors.iter().any(|(field, _)| *field == error.field) {
-                errors.push((error.field, error.message));
+        let mut reader = Reader::default();
+        let draft = self.read(dependency, &mut reader);
+        let Reader { mut errors } = reader;
+        match Policy::try_from(draft) {
+            Ok(policy) => Checked {
+                policy: errors.is_empty().then_some(policy),
+                errors,
+            },
+            Err(PolicyErrors(refused)) => {
+                for error in refused {
+                    if !errors.iter().any(|(field, _)| *field == error.field) {
+                        errors.push((error.field, error.message));
+                    }
+                }
+                Checked {
+                    policy: None,
+                    errors,
+                }
             }
         }
-        Checked { policy: policy.filter(|_| errors.is_empty()), errors }
+    }
+
+    /// The draft that was typed; what cannot be read keeps its default, and is noted.
+    fn read(&self, dependency: &DependencyName, reader: &mut Reader) -> PolicyDraft {
+        let between = |(low, high): (f64, f64)| format!("a number from {low} to {high}");
+        let base = PolicyDraft::from(Policy::observing(dependency.clone()));
+        let budget = format!("a number above 0 and at most {BUDGET_MAX}");
+        let holdout = between((0.0, HOLDOUT_MAX));
+        PolicyDraft {
+            dependency: dependency.to_string(),
+            intent: reader.intent(&self.intent),
+            percentile: reader
+                .number("percentile", &self.percentile, &between(PERCENTILE_RANGE))
+                .unwrap_or(base.percentile),
+            budget: reader
+                .number("budget", &self.budget, &budget)
+                .unwrap_or(base.budget),
+            holdout: reader
+                .number("holdout", &self.holdout, &holdout)
+                .unwrap_or(base.holdout),
+            error_limit: reader
+                .number(
+                    "error_limit",
+                    &self.error_limit,
+                    &between(ERROR_LIMIT_RANGE),
+                )
+                .unwrap_or(base.error_limit),
+            threshold_min_ms: reader.millis("threshold_min_ms", &self.threshold_min_ms),
+            threshold_max_ms: reader.millis("threshold_max_ms", &self.threshold_max_ms),
+            probation: self.probation.is_some(),
+        }
+    }
+}
+
+/// Reads text into values and notes what it could not read.
+#[derive(Debug, Default)]
+struct Reader {
+    errors: Vec<(&'static str, String)>,
+}
+
+impl Reader {
+    fn number(&mut self, field: &'static str, text: &str, expected: &str) -> Option<f64> {
+        // Some keyboards and some people write 0,95.
+        let read = text.trim().replace(',', ".").parse().ok();
+        if read.is_none() {
+            self.errors.push((
+                field,
+                format!("{text:?} is not a number: expected {expected}"),
+            ));
+        }
+        read
+    }
+
+    fn millis(&mut self, field: &'static str, text: &str) -> Option<f64> {
+        if text.trim().is_empty() {
+            return None;
+        }
+        self.number(field, text, "a number of milliseconds, or nothing")
+    }
+
+    fn intent(&mut self, text: &str) -> Intent {
+        let all = [Intent::Off, Intent::Observe, Intent::Hedge];
+        all.into_iter()
+            .find(|i| i.as_str() == text.trim())
+            .unwrap_or_else(|| {
+                self.errors
+                    .push(("intent", "expected one of off, observe, hedge".into()));
+                Intent::default()
+            })
     }
 }
 
@@ -152,14 +189,25 @@ pub(super) fn changes(before: &Policy, after: &Policy) -> Vec<Change> {
             ("Error limit", d.error_limit.to_string()),
             ("Threshold at least", ms(d.threshold_min_ms)),
             ("Threshold at most", ms(d.threshold_max_ms)),
-            ("Probation", if d.probation { "yes".into() } else { "no".into() }),
+            (
+                "Probation",
+                if d.probation {
+                    "yes".into()
+                } else {
+                    "no".into()
+                },
+            ),
         ]
     };
     rows(before)
         .into_iter()
         .zip(rows(after))
         .filter(|((_, before), (_, after))| before != after)
-        .map(|((field, before), (_, after))| Change { field, before, after })
+        .map(|((field, before), (_, after))| Change {
+            field,
+            before,
+            after,
+        })
         .collect()
 }
 
@@ -183,9 +231,17 @@ mod tests {
 
     #[test]
     fn c06_a_percentile_of_95_is_refused_beside_its_field_with_the_range() {
-        let checked = check(&Typed { percentile: "95".into(), ..typed() });
+        let checked = check(&Typed {
+            percentile: "95".into(),
+            ..typed()
+        });
         assert_eq!(checked.policy, None);
-        assert!(checked.error("percentile").unwrap().contains("from 0.92 to 0.999"));
+        assert!(
+            checked
+                .error("percentile")
+                .unwrap()
+                .contains("from 0.92 to 0.999")
+        );
         assert_eq!(checked.count(), 1);
     }
 
@@ -211,9 +267,15 @@ mod tests {
     #[test]
     fn a_diff_names_only_what_differs() {
         let before = check(&typed()).policy.unwrap();
-        let after = check(&Typed { intent: "hedge".into(), budget: "0.1".into(), ..typed() });
-        let fields: Vec<_> =
-            changes(&before, &after.policy.unwrap()).into_iter().map(|c| c.field).collect();
+        let after = check(&Typed {
+            intent: "hedge".into(),
+            budget: "0.1".into(),
+            ..typed()
+        });
+        let fields: Vec<_> = changes(&before, &after.policy.unwrap())
+            .into_iter()
+            .map(|c| c.field)
+            .collect();
         assert_eq!(fields, ["Hedging", "Budget"]);
     }
 }

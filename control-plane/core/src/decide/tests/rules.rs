@@ -188,14 +188,3 @@ fn phi_reads_the_shared_share_and_chance_does_not_cut_the_budget() {
         assert!((phi.lent() - lent).abs() < 0.02, "{slow}: {}", phi.lent());
     }
 }
-
-#[test]
-fn bench_me() {
-    use super::setup::*;
-    for (rate, reps) in [(5.0,5),(50.0,5),(600.0,5),(5000.0,16)] {
-        let mut s = Setup::new(1, |_, _, _, random| Fate::stalling(random, STALLS));
-        s.calls_per_s = rate; s.replicas = reps;
-        let w = super::world::World::run(s, 130);
-        print!("{rate} "); w.bench();
-    }
-}

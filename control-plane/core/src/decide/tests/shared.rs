@@ -184,3 +184,34 @@ fn p02_what_was_off_stays_off_over_a_restart_until_it_is_found_well() {
         world.changes()
     );
 }
+
+#[test]
+fn one_fault_after_the_other_is_one_off_and_one_on_for_each() {
+    let mut setup = Setup::new(32, |t, replica, _, random| {
+        let (slow, all_slow) = ((30.0..60.0).contains(&t), (60.0..80.0).contains(&t));
+        let failing = (110.0..125.0).contains(&t);
+        let stalls = if slow && replica == 3 { 0.2 } else { STALLS };
+        let fails = failing && random.chance(0.6);
+        Fate::stalling(random, stalls)
+            .times(if all_slow { 5.0 } else { 1.0 })
+            .failing(fails)
+    });
+    setup.draft.holdout = 0.1;
+    let world = World::run(setup, 160);
+    let changes = world.changes();
+    let expected = [
+        (0, 5, Mode::On),
+        (60, 10, PROBING),
+        (80, 30, Mode::On),
+        (110, 5, Mode::Off(OffReason::Errors)),
+        (125, 20, Mode::On),
+    ];
+    assert_eq!(changes.len(), expected.len(), "{changes:?}");
+    for ((second, mode, _), (from, within, wanted)) in changes.iter().zip(expected) {
+        assert_eq!(*mode, wanted, "{changes:?}");
+        assert!(*second > from && *second <= from + within, "{changes:?}");
+    }
+    assert_eq!(world.seconds_over_budget(), 0);
+    assert!(world.row(55).decision.named.len() == 1);
+    assert!(world.row(160).decision.named.is_empty());
+}

@@ -390,7 +390,6 @@ impl World {
         self.windows.set_in_flight(agent as u64, report.in_flight);
     }
 
-    pub(super) fn bench(&self) { let situation = Situation { now: Moment::from_millis(self.now / 1_000 + 1000), started: Moment::from_millis(0), policy: self.script.policy.as_ref(), killed_by: None, agents: 5, agents_stale: 0, replicas_per_agent_max: 5 }; let mut m = self.memory.clone(); let t = std::time::Instant::now(); for _ in 0..2000 { m.seen = 0; let (_d, _m) = decide(&route(), &self.windows, &situation, &m); } println!("decide {:?}", t.elapsed() / 2000); }
     fn tick(&mut self) {
         let slice = std::mem::take(&mut self.slice);
         let totals = slice.totals;
