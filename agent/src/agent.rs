@@ -112,8 +112,8 @@ impl Agent {
         self.keeper.shared.link_state()
     }
 
-    /// Says goodbye to the controller, with a last report, and ends the losers being watched. Waits a few seconds
-    /// at most. Calls go on, by what was directed last. Twice does no harm.
+    /// Says goodbye to the controller, with a last report, and ends the losers being watched. Waits a
+    /// few seconds at most. Calls go on, by what was directed last. Twice does no harm.
     pub async fn shutdown(&self) {
         let tasks = &self.keeper.shared.tasks;
         tasks.stopping.cancel();

@@ -58,7 +58,8 @@ impl AgentBuilder {
         self
     }
 
-    /// The failure domain this process runs in. Hedges of calls to a replica prefer another one's.
+    /// The failure domain this process runs in, shown beside the agent. (Hedges look at the zones of
+    /// replicas only.)
     pub fn zone(mut self, zone: impl Into<String>) -> Self {
         self.zone = Some(zone.into());
         self

@@ -195,3 +195,6 @@ impl Host for Shared {
             .for_each(|route| route.tick(now, &link));
     }
 }
+
+#[cfg(test)]
+mod tests;

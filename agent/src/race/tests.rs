@@ -1,5 +1,6 @@
 //! The race under tokio's paused clock: times are exact, an hour takes a moment.
 
+mod alone;
 mod drops;
 mod load;
 mod order;

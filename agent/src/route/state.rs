@@ -1,6 +1,7 @@
 //! What a route keeps: what its calls read and write without a lock, and, behind one that no call
 //! ever takes, what is kept between seconds and reports.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -43,7 +44,6 @@ pub(crate) struct Tasks {
 }
 
 /// See the [module](self).
-#[derive(Debug)]
 pub(crate) struct RouteState {
     pub(crate) key: RouteKey,
     pub(crate) limits: Limits,
@@ -57,6 +57,16 @@ pub(crate) struct RouteState {
     /// The agent's first moment.
     birth: Instant,
     keeping: Mutex<Keeping>,
+}
+
+/// Its name and its permits: the rest is for a snapshot.
+impl fmt::Debug for RouteState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RouteState")
+            .field("key", &self.key)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RouteState {

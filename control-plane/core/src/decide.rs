@@ -244,8 +244,7 @@ fn learn(
         slow_replicas: all_slow::slow_replicas(windows, &memory.base),
     });
     if shared.is_some() {
-        let calm = memory.base.calm_since();
-        let calm = calm.map_or(0, |since| now.since(since).as_secs());
+        let calm = memory.base.calm_for(now).as_secs();
         memory.calm_from = windows.pushed().saturating_sub(calm);
     } else if again.is_some() {
         memory.calm_from = windows

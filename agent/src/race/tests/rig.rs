@@ -138,6 +138,11 @@ impl Rig {
             .unwrap();
     }
 
+    /// Any word of the controller.
+    pub(super) fn heard(&self) {
+        self.agent.keeper.shared.heard(Instant::now());
+    }
+
     /// As if so many calls had finished.
     pub(super) fn earn(&self, calls: u32) {
         (0..calls).for_each(|_| self.route.state.bucket.earn());

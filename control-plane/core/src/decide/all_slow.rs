@@ -53,6 +53,8 @@ pub(crate) struct Base {
     median: Option<Duration>,
     /// See [`Base::ratio`].
     ratio: Option<f64>,
+    /// What the median is of.
+    window: Duration,
     /// Ticks in a row over the limit.
     over: u32,
     /// Since when it has been calm.
@@ -84,19 +86,19 @@ impl Base {
         self.ratio
     }
 
+    /// The time the present median is of.
+    pub(crate) fn window(&self) -> Duration {
+        self.window
+    }
+
     /// Ticks in a row over the limit.
     pub(crate) fn ticks_over(&self) -> u32 {
         self.over
     }
 
-    /// Whether it has been as before for long enough.
-    pub(crate) fn is_calm(&self, now: Moment) -> bool {
-        self.calm.is_some_and(|since| now.since(since) >= CALM_FOR)
-    }
-
-    /// Since when it has been as before.
-    pub(crate) fn calm_since(&self) -> Option<Moment> {
-        self.calm
+    /// How long it has been as before; zero where it is not.
+    pub(crate) fn calm_for(&self, now: Moment) -> Duration {
+        self.calm.map_or(Duration::ZERO, |since| now.since(since))
     }
 
     /// The present speed is the normal one, by a person's word.
@@ -153,6 +155,7 @@ impl Base {
     fn compare(&mut self, windows: &Windows, named: &BTreeMap<ReplicaName, Entry>, now: Moment) {
         let window = windows.grown(WINDOW_MIN, WINDOW_MAX, |window| window.calls() >= CALLS);
         let primaries = healthy(windows, &window, named);
+        self.window = window.span();
         let silent = windows.over(SILENCE).calls() == 0;
         if silent || primaries.count() < CALLS {
             self.unknown();

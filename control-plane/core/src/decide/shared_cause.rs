@@ -42,6 +42,8 @@ const PROBE_DEADLINE_MAX: Duration = Duration::from_mins(4);
 /// of five would answer once in three hundred times.
 const PROBE_EXPECTED_LAST: f64 = 5.0;
 
+/// How long the median must have been as before to let go without enough probes.
+const CALM_ALONE: Duration = Duration::from_secs(30);
 /// After a restart: times the target that may cross a threshold of before the fault.
 const CROSSED_CALM: f64 = 2.0;
 /// After a restart: how long a share above that is taken for the fault and not for a new normal.
@@ -219,7 +221,7 @@ impl SharedCause {
             .is_some_and(|crossed| crossed <= CROSSED_CALM * view.target);
         off.few_crossed = few.then(|| off.few_crossed.unwrap_or(view.now));
         let calm = if off.by_median {
-            view.base.is_calm(view.now)
+            view.base.calm_for(view.now) >= all_slow::CALM_FOR
         } else {
             off.no_base_until.is_none_or(|until| {
                 let few = off.few_crossed.map(|since| view.now.since(since));
@@ -227,26 +229,52 @@ impl SharedCause {
             })
         };
         let proven = off.probe.well >= PROBE_TICKS || (last && well);
-        // Where nothing may be hedged at all there are no probes: speed alone has to do.
-        let only_speed = off.by_median && !matches!(view.mode, Mode::Probing(_));
-        if stayed && calm && (proven || only_speed) {
+        if stayed && calm && (proven || off.speed_suffices(view, self.test)) {
             let findings = why_again(off.by_median, view, self.test);
             self.off = None;
             return Some(findings);
         }
         if since_probe >= off.probe.deadline {
-            off.probe = Probe {
-                from: view.windows.pushed(),
-                since: view.now,
-                deadline: if enough {
-                    PROBE_DEADLINE
-                } else {
-                    (off.probe.deadline * 2).min(PROBE_DEADLINE_MAX)
-                },
-                well: 0,
-            };
+            off.probe.renew(view, enough);
         }
         None
+    }
+}
+
+impl Off {
+    /// Whether speed alone lets it go, without enough probes: where it was the median that tripped,
+    /// and either nothing may be hedged at all, so that there are no probes, or it has been as
+    /// before for long and what few probes there are do not speak against it.
+    fn speed_suffices(&self, view: &View<'_>, test: Option<(LogRank, Duration)>) -> bool {
+        let against = test.is_some_and(|(test, _)| {
+            test.expected >= PROBE_EXPECTED_LAST
+                && test.ratio.is_some_and(|ratio| ratio <= UNDECIDED_RATIO)
+        });
+        let long = view.base.calm_for(view.now) >= CALM_ALONE;
+        self.by_median && (!matches!(view.mode, Mode::Probing(_)) || (long && !against))
+    }
+}
+
+impl Probe {
+    /// Starts anew. With too little found it gets twice the time and keeps the newer half of what
+    /// there was, which may already be from after the fault.
+    fn renew(&mut self, view: &View<'_>, enough: bool) {
+        let pushed = view.windows.pushed();
+        *self = if enough {
+            Self {
+                from: pushed,
+                since: view.now,
+                deadline: PROBE_DEADLINE,
+                well: 0,
+            }
+        } else {
+            Self {
+                from: pushed - pushed.saturating_sub(self.from) / 2,
+                since: view.now,
+                deadline: (self.deadline * 2).min(PROBE_DEADLINE_MAX),
+                well: 0,
+            }
+        };
     }
 }
 
@@ -295,18 +323,13 @@ fn why_slow(view: &View<'_>) -> Findings {
             times(ratio)
         ),
         evidence: vec![
-            evidence(
-                "median / base",
-                ratio,
-                all_slow::LIMIT,
-                Duration::from_secs(2),
-            ),
+            evidence("median / base", ratio, all_slow::LIMIT, view.base.window()),
             Evidence {
                 what: "replicas slow together".into(),
                 value: slow as f64,
                 limit: all as f64,
                 unit: String::new(),
-                window: Duration::from_secs(2),
+                window: view.base.window(),
             },
         ],
     }

@@ -1,0 +1,155 @@
+use hedgerow_protocol::directive::{LiveValues, Mode, OffReason, Standing};
+use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, Tick};
+use hedgerow_protocol::session::held_hash;
+use hedgerow_protocol::units::{Budget, Quantile, Ratio, Threshold};
+
+use super::*;
+use crate::agent::Agent;
+use crate::attempt::Attempt;
+use crate::eligibility::Call;
+use crate::route::Route;
+
+const S: Duration = Duration::from_secs(1);
+
+async fn agent() -> (Agent, Route) {
+    let agent = Agent::builder().service("shop").connect().await.unwrap();
+    let route = agent.route("catalog", "get").build().unwrap();
+    (agent, route)
+}
+
+fn directive(operation: &str, revision: u64, mode: Mode) -> Directive {
+    let budget = Budget::new(0.08).unwrap();
+    Directive {
+        route: RouteKey::new("catalog", operation).unwrap(),
+        stamp: Stamp {
+            epoch: Epoch(1),
+            revision: Revision(revision),
+            mode_sequence: ModeSequence(1),
+        },
+        mode,
+        live: LiveValues::new(
+            Tick(revision),
+            Threshold::new(S).ok(),
+            Ratio::ONE,
+            budget,
+            3.0,
+        )
+        .unwrap(),
+        standing: Standing {
+            percentile: Quantile::new(0.95).unwrap(),
+            holdout: Ratio::ZERO,
+            error_limit: Ratio::clamped(0.05),
+            threshold_min: None,
+            threshold_max: None,
+            lease: 30 * S,
+        },
+        probation: vec![],
+    }
+}
+
+async fn call(route: &Route) {
+    let attempts = |_: Attempt| async { Ok::<_, ()>(()) };
+    route.call(Call::idempotent(), attempts).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn b45_a_report_is_the_same_until_it_is_acknowledged() {
+    let (agent, route) = agent().await;
+    let shared = &agent.keeper.shared;
+    let collect = |sequence| shared.collect(Sequence(sequence), S, Instant::now());
+    call(&route).await;
+    let first = collect(1);
+    assert_eq!(first.routes[0].treated.count(), 1);
+    call(&route).await;
+    assert_eq!(collect(1), first, "sent again word for word");
+    shared.acknowledged(Sequence(7));
+    assert_eq!(collect(1), first, "an answer to something else");
+    shared.acknowledged(Sequence(1));
+    let second = collect(2);
+    assert_eq!(second.routes[0].treated.count(), 1, "what came since");
+    assert_eq!(
+        second.routes[0].totals.started, 2,
+        "counters are cumulative"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn p03_a_refused_directive_says_why_and_the_last_good_one_stays() {
+    let (agent, route) = agent().await;
+    let shared = &agent.keeper.shared;
+    let off = Mode::Off(OffReason::KillSwitch);
+    shared
+        .apply(directive("get", 5, off), Instant::now())
+        .unwrap();
+    let mut invalid = directive("get", 6, Mode::On);
+    invalid.standing.lease = Duration::ZERO;
+    for (refused, reason) in [
+        (invalid, "lease:"),
+        (
+            directive("get", 4, Mode::On),
+            "stamp: 1.4.1 is older than 1.5.1",
+        ),
+        (
+            directive("unheard-of", 1, Mode::On),
+            "route: catalog unheard-of",
+        ),
+    ] {
+        let told = shared.apply(refused, Instant::now()).unwrap_err();
+        assert!(told.starts_with(reason), "{told}");
+    }
+    assert_eq!(route.snapshot().effective.mode, off);
+}
+
+#[tokio::test(start_paused = true)]
+async fn p06_what_is_held_is_told_at_every_connect_and_hashed_alike() {
+    let (agent, route) = agent().await;
+    let shared = &agent.keeper.shared;
+    assert_eq!((shared.hello().held.len(), shared.held().len()), (0, 0));
+    let on = directive("get", 5, Mode::On);
+    shared.apply(on.clone(), Instant::now()).unwrap();
+    let held = shared.hello().held;
+    assert_eq!(held[0].route, *route.key());
+    assert_eq!(
+        (held[0].stamp, held[0].mode, held[0].tick),
+        (on.stamp, Mode::On, Tick(5))
+    );
+    let hash = held_hash(shared.held().iter().map(|(route, stamp)| (route, *stamp)));
+    assert_eq!(hash, held_hash([(route.key(), on.stamp)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn c18_two_agents_in_one_process_are_two() {
+    let (first, _route) = agent().await;
+    let (second, _other) = agent().await;
+    assert_ne!(first.instance(), second.instance());
+}
+
+#[tokio::test(start_paused = true)]
+async fn c20_the_same_directive_twice_changes_nothing() {
+    let (agent, route) = agent().await;
+    let shared = &agent.keeper.shared;
+    shared
+        .apply(directive("get", 5, Mode::On), Instant::now())
+        .unwrap();
+    let once = route.snapshot().effective;
+    shared
+        .apply(directive("get", 5, Mode::On), Instant::now())
+        .unwrap();
+    assert_eq!(route.snapshot().effective, once);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s9_routes_and_attempts_print_names_and_not_their_insides() {
+    let (_agent, route) = agent().await;
+    let attempts = |attempt: Attempt| {
+        let printed = format!("{attempt:?}");
+        async move { Ok::<_, ()>(printed) }
+    };
+    let attempt = route.call(Call::idempotent(), attempts).await.unwrap();
+    assert!(
+        attempt.contains("catalog") && attempt.len() < 500,
+        "{attempt}"
+    );
+    let route = format!("{route:?}");
+    assert!(route.contains("catalog") && route.len() < 500, "{route}");
+}
