@@ -36,38 +36,44 @@
     if (paused) return;
     if (status === 401) {
       show("out", "signed out");
+      replace();
       return;
     }
     lostAt ??= new Date();
     show("lost", `reconnecting since ${clock(lostAt)}`);
   };
 
-  // The element that holds the stream is replaced by a fresh one: the way to begin anew.
+  // The element that holds the stream is replaced: a stream ends with its element. What takes its
+  // place keeps the address, and opens nothing by itself.
+  const replace = () => {
+    const old = $("[data-live]");
+    if (!old) return null;
+    const next = document.createElement("div");
+    next.id = old.id;
+    next.hidden = true;
+    next.dataset.live = old.getAttribute("hx-sse:connect") || old.dataset.live;
+    old.replaceWith(next);
+    return next;
+  };
+
   const restart = () => {
-    const old = $("#live");
-    if (!old) return;
-    const fresh = document.createElement("div");
-    fresh.id = "live";
-    fresh.hidden = true;
-    fresh.setAttribute("hx-sse:connect", old.dataset.connect || old.getAttribute("hx-sse:connect"));
+    const fresh = replace();
+    if (!fresh) return;
+    fresh.setAttribute("hx-sse:connect", fresh.dataset.live);
     fresh.setAttribute("hx-swap", "none");
-    old.replaceWith(fresh);
     window.htmx.process(fresh);
   };
 
   const toggle = () => {
-    if (!$("#live")) return;
+    if (!$("[data-live]")) return;
     if (pill.dataset.state === "out") {
       location.href = `/login?next=${encodeURIComponent(location.pathname + location.search)}`;
       return;
     }
     paused = !paused;
     if (paused) {
-      const stopped = document.createElement("div");
-      stopped.id = "live";
-      stopped.hidden = true;
-      stopped.dataset.connect = $("#live").getAttribute("hx-sse:connect");
-      $("#live").replaceWith(stopped);
+      clearTimeout(retry);
+      replace();
       show("paused", `paused at ${clock(new Date())}`);
     } else {
       show("wait", "connecting");
@@ -75,7 +81,7 @@
     }
   };
 
-  if (pill && $("#live")) {
+  if (pill && $("[data-live]")) {
     show("wait", "connecting");
     pill.addEventListener("click", toggle);
     setInterval(() => {
@@ -84,7 +90,7 @@
     document.addEventListener("visibilitychange", () => { heardAt = Date.now(); });
   }
 
-  const isLive = (event) => event.target?.id === "live";
+  const isLive = (event) => event.target?.dataset?.live !== undefined;
   document.addEventListener("htmx:sse:after:connection", (event) => {
     if (isLive(event) && event.detail.connection?.status < 400) live();
   });

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use askama::filters::HtmlSafe;
+use hedgerow_core::moment::Moment;
 use hedgerow_core::view::Point;
 
 use super::scale::{Scale, path, px};
@@ -12,6 +13,7 @@ const BAND_END: f64 = 0.15;
 const BAND_WIDTH: f64 = 84.0;
 const SPARK_WIDTH: f64 = 132.0;
 const SPARK_HEIGHT: f64 = 30.0;
+const POINTS: usize = 66;
 
 /// The hedge rate as a bar against its target and the line at 10 %.
 #[derive(Debug, Clone, Template)]
@@ -78,10 +80,14 @@ impl Spark {
     pub(crate) fn new(course: &[Point], span_ms: u64) -> Option<Self> {
         let last = course.last()?.at.as_millis();
         let first = last.saturating_sub(span_ms);
-        let seen: Vec<&Point> = course
+        let all: Vec<&Point> = course
             .iter()
             .filter(|p| p.at.as_millis() >= first)
             .collect();
+        // A point for each two pixels: more cannot be seen, and an overview has a thousand of these.
+        let step = all.len().div_ceil(POINTS).max(1);
+        let thinned: Vec<Point> = all.chunks(step).map(highest_of).collect();
+        let seen: Vec<&Point> = thinned.iter().collect();
         let xs = Scale::new(first as f64, last as f64, 1.0, SPARK_WIDTH - 1.0);
         let x = |p: &Point| xs.at(p.at.as_millis() as f64);
         let p99s: Vec<f64> = seen.iter().filter_map(|p| p.p99_ms).collect();
@@ -106,6 +112,18 @@ impl Spark {
                 })
                 .collect(),
         })
+    }
+}
+
+/// The highest of each figure, at the last moment: a peak must not vanish by thinning.
+fn highest_of(points: &[&Point]) -> Point {
+    let highest =
+        |get: fn(&Point) -> Option<f64>| points.iter().filter_map(|p| get(p)).reduce(f64::max);
+    Point {
+        at: points.last().map_or_else(Moment::default, |p| p.at),
+        p99_ms: highest(|p| p.p99_ms),
+        hedge_rate: highest(|p| p.hedge_rate),
+        ..Point::default()
     }
 }
 
@@ -149,4 +167,38 @@ fn area(seen: &[&Point], x: impl Fn(&Point) -> f64, y: impl Fn(f64) -> f64) -> S
         let _ = write!(out, "V{floor}Z");
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spark_stays_small_and_keeps_its_peak() {
+        let course: Vec<Point> = (0..300u64)
+            .map(|i| Point {
+                at: Moment::from_millis(i * 2000),
+                p99_ms: Some(if i == 151 {
+                    900.0
+                } else {
+                    60.0 + (i % 7) as f64
+                }),
+                hedge_rate: Some(0.05),
+                hedging: i > 40,
+                ..Point::default()
+            })
+            .collect();
+        let html = Spark::new(&course, 600_000).unwrap().to_string();
+        assert!(html.len() < 2000, "{}", html.len());
+        assert!(html.contains("to 900 ms"), "{html}");
+        // The peak is drawn at the top.
+        assert!(html.contains(" 2L") || html.contains(" 2\""), "{html}");
+        assert_eq!(html.matches("class=\"off\"").count(), 1);
+    }
+
+    #[test]
+    fn no_figures_draw_nothing() {
+        assert!(Spark::new(&[], 600_000).is_none());
+        assert!(Spark::new(&[Point::default()], 600_000).is_none());
+    }
 }

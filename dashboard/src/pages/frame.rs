@@ -21,6 +21,9 @@ pub(crate) struct Frame {
     pub(crate) operator: Operator,
     /// The event stream's address.
     pub(crate) live: String,
+    /// The id of the element that holds the stream: another one for another address, so that a
+    /// page morphed to another filter drops the old stream and opens its own.
+    pub(crate) live_id: String,
     pub(crate) kills: Kills,
     pub(crate) alert_count: AlertCount,
     pub(crate) controller: Controller,
@@ -44,6 +47,7 @@ impl Frame {
             current,
             operator: viewer.operator.clone(),
             live: format!("/live?{live}"),
+            live_id: format!("live-{}", assets::short_id(live)),
             kills: Kills::new(snapshot),
             alert_count: AlertCount::new(snapshot),
             controller: Controller::new(snapshot),
