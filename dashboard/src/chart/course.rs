@@ -10,6 +10,8 @@ use crate::format::{latency, percent, percent_set, significant};
 
 /// How far back charts reach.
 pub(crate) const SPAN: Duration = Duration::from_mins(10);
+/// How far they reach while the course is young: a line of a minute is not to be a corner of a chart.
+const SPAN_YOUNG: Duration = Duration::from_mins(3);
 /// The share of calls hedged above which a person is called, where the budget does not move it.
 pub(crate) const HEDGE_RATE_LINE: f64 = 0.10;
 
@@ -70,7 +72,11 @@ struct Base {
 
 impl Base {
     fn new(view: &RouteView, now: Moment) -> Self {
-        let from = Moment::from_millis(now.as_millis().saturating_sub(SPAN.as_millis() as u64));
+        let ago = |span: Duration| {
+            Moment::from_millis(now.as_millis().saturating_sub(span.as_millis() as u64))
+        };
+        let begins = view.course.first().map_or(now, |point| point.at);
+        let from = begins.clamp(ago(SPAN), ago(SPAN_YOUNG));
         Self {
             from,
             to: now,

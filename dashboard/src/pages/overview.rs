@@ -260,10 +260,14 @@ pub(crate) async fn page<B: Backend>(
 impl Overview {
     fn shown(&self) -> String {
         if self.q.is_empty() {
+            let plural = |n: usize, one: &str| {
+                let s = if n == 1 { "" } else { "s" };
+                format!("{} {one}{s}", count(n as u64))
+            };
             format!(
-                "{} routes, {} agents",
-                count(self.all as u64),
-                count(self.agents as u64)
+                "{}, {}",
+                plural(self.all, "route"),
+                plural(self.agents, "agent")
             )
         } else {
             format!("{} of {} routes", self.rows.len(), self.all)
