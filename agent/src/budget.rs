@@ -42,6 +42,9 @@ impl TokenBucket {
     /// not fight over its cache line.
     pub(crate) fn earn(&self) {
         let earned = self.earned_per_call.load(Ordering::Relaxed);
+        if earned == 0 {
+            return;
+        }
         let cap = self.cap.load(Ordering::Relaxed);
         let mut tokens = self.tokens.load(Ordering::Relaxed);
         while tokens < cap {

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn s9_settings_print_no_token() {
+    fn s09_settings_print_no_token() {
         let builder = Agent::builder().token(SecretString::from("canary-7f3a"));
         assert!(!format!("{builder:?}").contains("canary"));
     }

@@ -45,7 +45,8 @@ impl Call {
         }
     }
 
-    /// How long it may take in all, in place of the route's default.
+    /// How long it may take in all, in place of the route's default; longer than a day is a day. Zero:
+    /// only an answer that is there at once counts.
     pub const fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self

@@ -12,6 +12,17 @@ use hedgerow_protocol::report::Report;
 use hedgerow_protocol::session::{Hello, Welcome};
 use tokio::time::Instant;
 
+/// What was refused, and by whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotTaken {
+    /// One directive, by the agent.
+    Directive,
+    /// A whole set of directives, by the agent.
+    Set,
+    /// A report, by the controller.
+    Report,
+}
+
 /// The agent as the link sees it. No method blocks, does IO or waits for a call in flight.
 pub(crate) trait Host: Send + Sync + 'static {
     /// What we are and hold, in full, at every connect.
@@ -23,6 +34,9 @@ pub(crate) trait Host: Send + Sync + 'static {
 
     /// The report was dealt with, counted or refused: it is never sent again.
     fn acknowledged(&self, sequence: Sequence);
+
+    /// Something was refused. Told each time, also where the other side is not told once more.
+    fn not_taken(&self, what: NotTaken);
 
     /// Takes a directive, or says why not; what was held before then stays.
     fn apply(&self, directive: Directive, now: Instant) -> Result<(), String>;

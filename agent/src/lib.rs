@@ -14,6 +14,7 @@ pub mod layer;
 mod link;
 mod local;
 mod mode;
+mod naming;
 mod permit;
 mod pool;
 mod race;
@@ -29,9 +30,13 @@ pub use agent::{Agent, AgentBuilder};
 pub use attempt::{Attempt, AttemptKind, HEDGE_HEADER, HEDGE_MARK, Hold};
 pub use eligibility::{Call, Verdict};
 pub use error::{CallError, ConfigError};
+/// The types that snapshots are made of, and the contract with the controller.
+pub use hedgerow_protocol as protocol;
 pub use hedgerow_protocol::ids::ReplicaName;
 pub use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 pub use layer::{HedgeLayer, HedgeService};
 pub use link::LinkError;
 pub use replicas::{Replicas, ReplicasError};
 pub use route::{Route, RouteBuilder, RouteSnapshot};
+/// What a token is kept in: it prints nothing.
+pub use secrecy::SecretString;

@@ -9,7 +9,10 @@ use std::time::Duration;
 use hedgerow_protocol::directive::OffReason;
 use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::limits::ERROR_PRIMARIES_MIN;
+use hedgerow_protocol::majority::Count;
 use hedgerow_protocol::units::Ratio;
+
+use crate::naming::named;
 
 /// Seconds kept: at 2 primaries a second a verdict takes nearly a minute.
 const SECONDS_MAX: usize = 60;
@@ -62,16 +65,27 @@ impl Ended {
         }
     }
 
-    /// The share of failing primaries without replicas that alone are at fault. None under 100
+    fn counts(&self) -> impl Iterator<Item = (&ReplicaName, Count)> {
+        self.replicas.iter().map(|own| {
+            let count = Count {
+                events: own.errors,
+                calls: own.finished,
+            };
+            (&own.replica, count)
+        })
+    }
+
+    /// The share of failing primaries without the replicas `named` for it. None under 100
     /// primaries: no data, no verdict.
-    fn error_share(&self, limit: f64) -> Option<f64> {
+    fn error_share(&self, named: &[ReplicaName]) -> Option<f64> {
         if self.primaries < ERROR_PRIMARIES_MIN {
             return None;
         }
         let (mut primaries, mut errors) = (self.primaries, self.errors);
-        for named in failing(&self.replicas, limit) {
-            primaries = primaries.saturating_sub(named.finished);
-            errors = errors.saturating_sub(named.errors);
+        let at_fault = |own: &&ReplicaErrors| named.contains(&own.replica);
+        for own in self.replicas.iter().filter(at_fault) {
+            primaries = primaries.saturating_sub(own.finished);
+            errors = errors.saturating_sub(own.errors);
         }
         (primaries > 0).then(|| errors as f64 / primaries as f64)
     }
@@ -79,32 +93,6 @@ impl Ended {
     fn push_back_share(&self) -> Option<f64> {
         (self.attempts >= ERROR_PRIMARIES_MIN).then(|| self.push_back as f64 / self.attempts as f64)
     }
-}
-
-/// Replicas whose error share is over twice the others' and four standard errors above it, worst
-/// first, at most half of them: a majority that fails is the dependency failing.
-fn failing(replicas: &[ReplicaErrors], limit: f64) -> Vec<&ReplicaErrors> {
-    let mut rest: Vec<_> = replicas
-        .iter()
-        .filter(|replica| replica.finished > 0)
-        .collect();
-    let most = rest.len() / 2;
-    let share = |replica: &ReplicaErrors| replica.errors as f64 / replica.finished as f64;
-    rest.sort_by(|a, b| share(b).total_cmp(&share(a)));
-    let mut named = Vec::new();
-    while named.len() < most && rest.len() > 1 {
-        let worst = rest[0];
-        // Sorted downwards, the lower median of the others is the later of the middle two.
-        let others = &rest[1..];
-        let base = share(others[others.len() / 2]).max(limit / 2.0);
-        let error = (base * (1.0 - base) / worst.finished as f64).sqrt();
-        let stands_out = share(worst) > 2.0 * base && share(worst) > base + 4.0 * error;
-        if worst.finished < ERROR_PRIMARIES_MIN || worst.errors < 10 || !stands_out {
-            break;
-        }
-        named.push(rest.remove(0));
-    }
-    named
 }
 
 /// Off, and why.
@@ -141,21 +129,25 @@ impl OwnSwitch {
         window
     }
 
+    /// Replicas that alone are at fault: a majority that fails is the dependency failing.
+    fn failing(&self, limit: Ratio) -> Vec<ReplicaName> {
+        named(self.seconds.iter().map(Ended::counts), limit.get() / 2.0)
+    }
+
     /// A second is over.
     pub(crate) fn tick(&mut self, now: Duration, ended: Ended, limit: Ratio) {
         self.seconds.push_front(ended);
         self.seconds.truncate(SECONDS_MAX);
         self.offs
             .retain(|at| now.saturating_sub(*at) < CHANGES_WINDOW);
-        let errors = self
-            .window(|window| window.primaries)
-            .error_share(limit.get());
+        let failing = self.failing(limit);
+        let errors = self.window(|window| window.primaries).error_share(&failing);
         let push_back = self.window(|window| window.attempts).push_back_share();
         match self.off {
             None => {
-                let failing = errors.is_some_and(|share| share > limit.get());
+                let failed = errors.is_some_and(|share| share > limit.get());
                 let pushed = push_back.is_some_and(|share| share > PUSH_BACK_LIMIT);
-                self.in_a_row = if failing || pushed {
+                self.in_a_row = if failed || pushed {
                     self.in_a_row + 1
                 } else {
                     0
@@ -269,29 +261,42 @@ mod tests {
         assert_eq!(switch.off(), None);
     }
 
-    #[test]
-    fn one_failing_replica_is_not_the_dependency_failing() {
-        let with = |errors: [u64; 3]| Ended {
+    /// Three replicas with so many calls each.
+    fn three(calls: u64, errors: [u64; 3]) -> Ended {
+        Ended {
             replicas: errors
                 .iter()
                 .enumerate()
                 .map(|(i, errors)| ReplicaErrors {
                     replica: ReplicaName::new(&format!("r{i}")).unwrap(),
-                    finished: 300,
+                    finished: calls,
                     errors: *errors,
                 })
                 .collect(),
-            ..ended(900, errors.iter().sum())
-        };
-        let mut switch = OwnSwitch::default();
-        run(&mut switch, 0, &vec![with([300, 0, 0]); 5]);
-        assert_eq!(switch.off(), None);
-        run(&mut switch, 5, &vec![with([300, 300, 0]); 2]);
-        assert_eq!(
-            switch.off(),
-            Some(OffReason::Errors),
-            "two of three are the majority"
-        );
+            ..ended(3 * calls, errors.iter().sum())
+        }
+    }
+
+    #[test]
+    fn one_failing_replica_is_not_the_dependency_failing() {
+        for calls in [10, 30, 50, 300] {
+            let mut switch = OwnSwitch::default();
+            run(&mut switch, 0, &vec![three(calls, [0, 0, 0]); 30]);
+            for second in 30..60 {
+                run(&mut switch, second, &[three(calls, [calls, 0, 0])]);
+                assert_eq!(
+                    switch.off(),
+                    None,
+                    "{calls} calls a second, second {second}"
+                );
+            }
+            run(&mut switch, 60, &vec![three(calls, [calls, calls, 0]); 20]);
+            assert_eq!(
+                switch.off(),
+                Some(OffReason::Errors),
+                "two of three are the majority"
+            );
+        }
     }
 
     #[test]

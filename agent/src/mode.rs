@@ -162,9 +162,10 @@ impl RouteMode {
 
     /// Takes a directive that is not older than the one held.
     ///
-    /// With a stamp as held, only a higher tick's live values are taken; a lower tick is no
-    /// mistake, it was on its way, and is passed over. A higher stamp within the epoch keeps live
-    /// values that are newer than its own.
+    /// With a stamp as held, live values and probation are all that is taken: mode and standing
+    /// belong to the stamp, and whoever sends others under it cannot lift an off with them. Within
+    /// an epoch, live values and probation of a lower tick are no mistake, they were on their way,
+    /// and are passed over.
     pub(crate) fn apply(&mut self, mut offered: Directive) -> Result<(), DirectiveRefused> {
         offered.check()?;
         // The types hold these already; a later decoder must not be able to weaken them (P8).
@@ -179,14 +180,13 @@ impl RouteMode {
                 let (offered, held) = (offered.stamp, held.stamp);
                 return Err(DirectiveRefused::Older { offered, held });
             }
-            if offered.stamp.epoch == held.stamp.epoch {
-                let older = offered.live.tick < held.live.tick;
-                if offered.stamp == held.stamp && older {
-                    return Ok(());
-                }
-                if older {
-                    offered.live = held.live;
-                }
+            let same_epoch = offered.stamp.epoch == held.stamp.epoch;
+            if same_epoch && offered.live.tick < held.live.tick {
+                offered.live = held.live;
+                offered.probation.clone_from(&held.probation);
+            }
+            if offered.stamp == held.stamp {
+                (offered.mode, offered.standing) = (held.mode, held.standing);
             }
             if offered.live.threshold.is_none() {
                 offered.live.threshold = held.live.threshold;

@@ -263,17 +263,25 @@ impl Pool {
         self.probation.lock().clone()
     }
 
-    /// The one a caller named. Beyond 256 names they are all one, so that names cannot fill memory.
+    /// The one a caller named. Beyond 256 names it is one of its own, called by its name and counted
+    /// nowhere, so that names cannot fill memory.
     pub(crate) fn pinned(&self, name: &ReplicaName) -> Arc<Replica> {
-        if let Some(replica) = self.current().by_name.get(name) {
-            return replica.clone();
-        }
-        self.renew(Some(name));
-        match self.current().by_name.get(name) {
-            Some(replica) => replica.clone(),
-            // Not counted under its name, but called by it.
-            None => self.new_replica(name, None),
-        }
+        let known = || {
+            let snapshot = self.current();
+            let replica = snapshot.by_name.get(name).cloned();
+            (replica, snapshot.by_name.len() >= REPLICAS_PER_ROUTE_MAX)
+        };
+        let (replica, full) = known();
+        replica
+            .or_else(|| {
+                if full {
+                    // Nothing would come of it, with each call made under the lock.
+                    return None;
+                }
+                self.renew(Some(name));
+                known().0
+            })
+            .unwrap_or_else(|| self.new_replica(name, None))
     }
 
     /// Where a primary goes: the less loaded of two.

@@ -22,6 +22,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -181,7 +182,8 @@ where
         }
     }
 
-    /// When an eligible call crosses; none where it has no threshold, or its deadline comes first.
+    /// When an eligible call crosses; none where it has no threshold, or its deadline comes first:
+    /// that is counted, for a policy that finds only such calls does nothing, and nobody would know.
     fn crosses_at(&self) -> Option<Instant> {
         let threshold = self
             .route
@@ -189,7 +191,11 @@ where
             .threshold()
             .filter(|_| self.ticket.eligible())?;
         let at = self.ticket.began() + threshold;
-        (at < self.deadline).then_some(at)
+        if at >= self.deadline {
+            self.route.recorder.count(Counter::ThresholdPastDeadline);
+            return None;
+        }
+        Some(at)
     }
 
     /// The primary is looked at first, the timer last: an answer that is there when the timer fires
@@ -250,6 +256,7 @@ where
         };
         let (replica, permit) = admit(self.route, &question)?;
         self.route.recorder.count(Counter::Hedged);
+        replica.hedged.fetch_add(1, Ordering::Release);
         let (deadline, already_hedge) = (self.deadline, self.already_hedge);
         let (guard, attempt) = begin(
             self.route,
@@ -306,9 +313,7 @@ where
         if verdict.answers() {
             self.route.recorder.count(Counter::Won);
             if let Some(replica) = guard.replica() {
-                replica
-                    .won
-                    .fetch_add(1, std::sync::atomic::Ordering::Release);
+                replica.won.fetch_add(1, Ordering::Release);
             }
             guard.ended(Ending::Answered, now);
             return Some(Outcome::HedgeWon(result));

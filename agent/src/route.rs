@@ -34,7 +34,12 @@ impl Route {
     /// use [`call_with`](Self::call_with).
     ///
     /// Dropping the returned future gives the call up. The attempts' futures are `'static`, because
-    /// one hedged call in ten lets its loser finish in a task of its own.
+    /// one hedged call in ten lets its loser finish in a task of its own. Needs a tokio runtime with
+    /// time.
+    ///
+    /// # Errors
+    /// [`CallError::Failed`] with the primary's own error, also where a hedge failed in another way;
+    /// [`CallError::DeadlineExceeded`] where nobody answered in time and the primary did not fail.
     pub async fn call<T, E, F, Fut>(&self, call: Call, attempt: F) -> Result<T, CallError<E>>
     where
         T: 'static,
@@ -46,6 +51,37 @@ impl Route {
     }
 
     /// The same, `classify` saying what each result means.
+    ///
+    /// ```
+    /// use hedgerow_agent::{Agent, Attempt, Call, CallError, Verdict};
+    ///
+    /// # #[derive(Debug, PartialEq)]
+    /// enum Failure {
+    ///     NotFound,
+    ///     Busy,
+    ///     Broken,
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), hedgerow_agent::ConfigError> {
+    /// let agent = Agent::builder().service("checkout").connect().await?;
+    /// let route = agent.route("catalog", "get").build()?;
+    /// let classify = |result: &Result<u32, Failure>| match result {
+    ///     Ok(_) => Verdict::Good,
+    ///     Err(Failure::NotFound) => Verdict::NegativeAnswer, // an answer, not an error
+    ///     Err(Failure::Busy) => Verdict::PushBack,           // more requests would make it worse
+    ///     Err(Failure::Broken) => Verdict::Retryable,        // a hedge under way may still do
+    /// };
+    /// let attempt = |_: Attempt| async { Err(Failure::NotFound) };
+    /// let answer = route.call_with(Call::idempotent(), classify, attempt).await;
+    /// assert_eq!(answer, Err(CallError::Failed(Failure::NotFound)));
+    /// assert_eq!(route.snapshot().totals.failed, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
     pub async fn call_with<T, E, F, Fut, C>(
         &self,
         call: Call,

@@ -6,6 +6,7 @@
 //! | `hedgerow_crossed_total` | counter | |
 //! | `hedgerow_attempts_total` | counter | `kind` (primary, hedge), `outcome` (sent, finished, failed, won) |
 //! | `hedgerow_refused_total` | counter | `reason` |
+//! | `hedgerow_threshold_past_deadline_total` | counter | |
 //! | `hedgerow_push_back_total` | counter | |
 //! | `hedgerow_probation_skipped_total` | counter | |
 //! | `hedgerow_call_seconds` | histogram | `arm` |
@@ -15,6 +16,8 @@
 //! | `hedgerow_attempts_in_flight`, `hedgerow_watched_losers` | gauge | |
 //! | `hedgerow_link_state` | gauge, 1 for the state | `state`; without a route |
 //! | `hedgerow_unreported_routes` | gauge | without a route |
+//! | `hedgerow_directives_refused_total` | counter | by the agent; `scope` (directive, set); without a route |
+//! | `hedgerow_reports_refused_total` | counter | by the controller; without a route |
 //!
 //! Read from the route's own counters when scraped: calls pay nothing for them.
 
@@ -26,6 +29,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::{self, MetricFamily, MetricType};
 
 use crate::agent::Shared;
+use crate::host::NotTaken;
 use crate::route::RouteState;
 
 /// Buckets of ours to one of a classic histogram: a quarter of an octave, 128 bounds in all.
@@ -96,6 +100,13 @@ const FAMILIES: &[Family] = &[
         kind: MetricType::COUNTER,
         labels: &["dependency", "operation", "reason"],
         read: refused,
+    },
+    Family {
+        name: "hedgerow_threshold_past_deadline_total",
+        help: "Eligible calls whose deadline came no later than the threshold: never hedged.",
+        kind: MetricType::COUNTER,
+        labels: ROUTE,
+        read: |route, out| out.counter(&[], route.recorder.totals().threshold_past_deadline),
     },
     Family {
         name: "hedgerow_push_back_total",
@@ -171,7 +182,7 @@ const FAMILIES: &[Family] = &[
             out.gauge(&[], f64::from(watched));
         },
     },
-    // These two are the agent's, not a route's: see `of_the_agent`.
+    // These are the agent's, not a route's: see `of_the_agent`.
     Family {
         name: LINK_STATE,
         help: "1 for how the agent stands towards its controller.",
@@ -186,10 +197,26 @@ const FAMILIES: &[Family] = &[
         labels: &[],
         read: |_, _| {},
     },
+    Family {
+        name: DIRECTIVES_REFUSED,
+        help: "Directives, and sets of them, that the agent did not take; what was held stays.",
+        kind: MetricType::COUNTER,
+        labels: &["scope"],
+        read: |_, _| {},
+    },
+    Family {
+        name: REPORTS_REFUSED,
+        help: "Reports the controller did not take.",
+        kind: MetricType::COUNTER,
+        labels: &[],
+        read: |_, _| {},
+    },
 ];
 
 const LINK_STATE: &str = "hedgerow_link_state";
 const UNREPORTED_ROUTES: &str = "hedgerow_unreported_routes";
+const DIRECTIVES_REFUSED: &str = "hedgerow_directives_refused_total";
+const REPORTS_REFUSED: &str = "hedgerow_reports_refused_total";
 
 fn calls(route: &RouteState, out: &mut Samples<'_>) {
     let t = route.recorder.totals();
@@ -360,6 +387,12 @@ fn of_the_agent(name: &str, shared: &Shared, out: &mut Samples<'_>) {
             }
         }
         UNREPORTED_ROUTES => out.gauge(&[], shared.unreported_routes() as f64),
+        DIRECTIVES_REFUSED => {
+            for (scope, what) in [("directive", NotTaken::Directive), ("set", NotTaken::Set)] {
+                out.counter(&[("scope", scope)], shared.times_not_taken(what));
+            }
+        }
+        REPORTS_REFUSED => out.counter(&[], shared.times_not_taken(NotTaken::Report)),
         _ => {}
     }
 }

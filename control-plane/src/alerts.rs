@@ -17,6 +17,6 @@ mod signature;
 mod webhook;
 
 pub use address::AddressError;
-pub use deliver::{Delivering, deliver, deliver_with};
+pub use deliver::{Delivering, deliver};
 pub use receiver::{Receiver, ReceiverError};
 pub use signature::{SecretError, SigningSecret};

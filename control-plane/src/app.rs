@@ -26,7 +26,7 @@ use crate::auth::Auth;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::engine::{Engine, Parts};
-use crate::listen::{Bound, PemPair, serve_http};
+use crate::listen::{Bound, HttpLimits, PemPair, serve_http};
 use crate::store::{Claim, Store};
 use crate::telemetry::Metrics;
 
@@ -105,12 +105,21 @@ impl App {
 
         let auth = Auth::new(store.clone());
         let login = first_login(&auth, &settings, http_at).await?;
+        let notices = deliver(
+            &settings, http_at, &metrics, &store, receivers, wake, &leaving,
+        );
         let resting = vec![
-            tokio::spawn(deliver(&settings, &store, receivers, wake, &leaving)),
+            tokio::spawn(notices),
             tokio::spawn(prune(store.clone(), engine.clock(), leaving.clone())),
         ];
         let router = http::router(&settings, http_at, &engine, &store, auth, &metrics);
-        let pages = serve_http(http, http_tls, router, leaving.clone());
+        let pages = serve_http(
+            http,
+            http_tls,
+            router,
+            HttpLimits::default(),
+            leaving.clone(),
+        );
         let agents = Server {
             identities: Identities::new(settings.agent_tokens.clone(), store.clone()),
             engine: engine.clone(),
@@ -169,18 +178,23 @@ impl App {
 
     /// Waits until a part ends that should not.
     pub async fn broken(&mut self) -> AppError {
-        let listeners = futures::future::select_all(self.serving.iter_mut());
-        tokio::select! {
-            (ended, _, _) = listeners => match ended {
-                Ok(Err(error)) => error.into(),
-                Ok(Ok(())) => AppError::Ended { problem: "a listener ended by itself".into() },
-                Err(error) => AppError::Ended { problem: error.to_string() },
+        let (what, ended) = tokio::select! {
+            ended = first_ended(&mut self.serving) => match ended {
+                Ok(Err(error)) => return error.into(),
+                Ok(Ok(())) => ("a listener", Ok(())),
+                Err(error) => ("a listener", Err(error)),
             },
+            ended = first_ended(&mut self.resting) => ("notices or pruning", ended),
             ended = &mut self.core => {
                 self.core_ended = true;
-                let how = ended.err().map_or_else(|| "by itself".into(), |it| it.to_string());
-                AppError::Ended { problem: format!("the engine ended: {how}") }
+                ("the engine", ended)
             }
+        };
+        let how = ended
+            .err()
+            .map_or_else(|| "by itself".into(), |it| it.to_string());
+        AppError::Ended {
+            problem: format!("{what} ended: {how}"),
         }
     }
 
@@ -201,6 +215,16 @@ impl App {
         }
         tracing::info!("left");
     }
+}
+
+/// Waits for the first of some tasks, and takes it out: nobody may wait for it again.
+async fn first_ended<T>(tasks: &mut Vec<JoinHandle<T>>) -> Result<T, tokio::task::JoinError> {
+    if tasks.is_empty() {
+        std::future::pending::<()>().await;
+    }
+    let (ended, which, _) = futures::future::select_all(tasks.iter_mut()).await;
+    drop(tasks.swap_remove(which));
+    ended
 }
 
 /// Waits for tasks, each already told to end; those that do not are ended.
@@ -273,14 +297,17 @@ async fn first_login(
 
 fn deliver(
     settings: &Settings,
+    http: SocketAddr,
+    metrics: &Metrics,
     store: &Store,
     receivers: Vec<alerts::Receiver>,
     wake: Arc<Notify>,
     leaving: &CancellationToken,
 ) -> impl Future<Output = ()> + Send + 'static {
     let mut delivering = alerts::Delivering::default();
-    delivering.public_url.clone_from(&settings.public_url);
-    alerts::deliver_with(delivering, store.clone(), receivers, wake, leaving.clone())
+    delivering.dashboard = settings.link_base(http);
+    delivering.metrics = metrics.clone();
+    alerts::deliver(delivering, store.clone(), receivers, wake, leaving.clone())
 }
 
 /// Lets go of old history now and then.
@@ -311,5 +338,20 @@ fn log_start(settings: &Settings, http: SocketAddr, grpc: SocketAddr, engine: &E
     );
     if settings.agent_tokens.is_empty() {
         tracing::info!("agents need a token: `hedgerow agent-token new --service NAME` makes one");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn p20_what_ended_by_itself_is_not_waited_for_again_on_leaving() {
+        let mut tasks = vec![
+            tokio::spawn(std::future::pending()),
+            tokio::spawn(std::future::ready(7)),
+        ];
+        assert_eq!(first_ended(&mut tasks).await.ok(), Some(7));
+        ended_within(Duration::from_millis(10), "the other one", tasks).await;
     }
 }

@@ -11,7 +11,7 @@ mod attempts;
 mod clock;
 mod manage;
 mod password;
-pub(crate) mod token;
+mod token;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ use password::Passwords;
 
 pub use clock::WallClock;
 pub use manage::{
-    AccountError, add_operator, new_api_token, new_login_link, remove_operator, revoke_api_token,
-    set_password,
+    AccountError, add_operator, new_agent_token, new_api_token, new_login_link, remove_operator,
+    revoke_api_token, set_password,
 };
 pub use password::{PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, PasswordError};
 

@@ -37,7 +37,7 @@ pub struct Settings {
     pub http: Listen,
     /// The listener of agents.
     pub grpc: Listen,
-    /// The address people reach the dashboard by, for links; without one, the listener's own.
+    /// The address people reach the dashboard by, for links; without one, the listener's own serves.
     pub public_url: Option<reqwest::Url>,
     /// The store's file.
     pub store: PathBuf,
@@ -70,6 +70,15 @@ impl Settings {
             "http"
         };
         format!("{scheme}://{http}/")
+    }
+
+    /// The address for links that are sent away, as in notices. None: there is no public one, and
+    /// "all addresses of this machine" is none to go to.
+    pub fn link_base(&self, http: SocketAddr) -> Option<reqwest::Url> {
+        if self.public_url.is_none() && http.ip().is_unspecified() {
+            return None;
+        }
+        reqwest::Url::parse(&self.public_base(http)).ok()
     }
 }
 

@@ -1,8 +1,10 @@
 //! Sockets and certificates of both listeners.
 
+mod body;
 mod http;
 mod idle;
 mod pem;
+mod prompt;
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +17,8 @@ use tokio::sync::Semaphore;
 
 use crate::telemetry::Metrics;
 
-pub use http::serve_http;
+pub(crate) use body::BodyLate;
+pub use http::{HttpLimits, serve_http};
 pub(crate) use idle::Connection;
 pub use pem::{PemError, PemPair};
 

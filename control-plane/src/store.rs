@@ -25,7 +25,7 @@ use sqlx::SqlitePool;
 pub use accounts::{Account, ApiToken, role_name, role_named};
 pub use claim::Claim;
 pub use error::StoreError;
-pub use prune::HISTORY_KEPT;
+pub use prune::{HISTORY_KEPT, RESOLVED_KEPT};
 pub use tokens::{AgentToken, sha256_hex};
 pub(crate) use tokens::{sha256, sha256_from_hex};
 

@@ -88,7 +88,9 @@ impl Mode {
 
 /// The order of directives for one route: by epoch, then policy revision, then mode sequence. An
 /// agent never goes back to a lower one (P5).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Stamp {
     /// The store's life.
     pub epoch: Epoch,
@@ -130,7 +132,13 @@ impl LiveValues {
         cap: f64,
     ) -> Result<Self, DirectiveError> {
         if (0.0..=CAP_MAX).contains(&cap) {
-            Ok(Self { tick, threshold, probability, budget, cap })
+            Ok(Self {
+                tick,
+                threshold,
+                probability,
+                budget,
+                cap,
+            })
         } else {
             Err(DirectiveError::Cap(cap))
         }

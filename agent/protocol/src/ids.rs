@@ -191,10 +191,11 @@ macro_rules! counters {
         pub struct $name(pub u64);
 
         impl $name {
-            /// The one that follows.
+            /// The one that follows; after the last, the last: numbers come in by wire, and one that
+            /// is made up must neither panic nor begin anew.
             #[must_use]
             pub const fn next(self) -> Self {
-                Self(self.0 + 1)
+                Self(self.0.saturating_add(1))
             }
         }
 
@@ -233,7 +234,13 @@ mod tests {
             ("   ", NameError::Blank),
             ("<img src=x>", NameError::Character { found: '<', at: 0 }),
             ("a\"b", NameError::Character { found: '"', at: 1 }),
-            ("a\u{202e}b", NameError::Character { found: '\u{202e}', at: 1 }),
+            (
+                "a\u{202e}b",
+                NameError::Character {
+                    found: '\u{202e}',
+                    at: 1,
+                },
+            ),
             ("a b", NameError::Character { found: ' ', at: 1 }),
         ] {
             assert_eq!(DependencyName::new(text), Err(expected), "{text:?}");

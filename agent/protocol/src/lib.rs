@@ -4,6 +4,7 @@ pub mod directive;
 pub mod ids;
 pub mod latency;
 pub mod limits;
+pub mod majority;
 pub mod policy;
 pub mod report;
 pub mod session;

@@ -200,14 +200,20 @@ struct Checks(Vec<FieldError>);
 impl Checks {
     fn take<T>(&mut self, field: &'static str, value: Result<T, impl ToString>) -> Option<T> {
         value
-            .map_err(|e| self.0.push(FieldError { field, message: e.to_string() }))
+            .map_err(|e| {
+                self.0.push(FieldError {
+                    field,
+                    message: e.to_string(),
+                });
+            })
             .ok()
     }
 
     fn within(&mut self, field: &'static str, value: f64, (low, high): (f64, f64)) -> bool {
         let inside = (low..=high).contains(&value);
         if !inside {
-            let message = format!("{value} is out of range: expected a number from {low} to {high}");
+            let message =
+                format!("{value} is out of range: expected a number from {low} to {high}");
             self.0.push(FieldError { field, message });
         }
         inside
@@ -230,10 +236,12 @@ impl TryFrom<PolicyDraft> for Policy {
         let error_limit = checks
             .within("error_limit", draft.error_limit, ERROR_LIMIT_RANGE)
             .then(|| Ratio::clamped(draft.error_limit));
-        let threshold_min =
-            draft.threshold_min_ms.and_then(|v| checks.take("threshold_min_ms", millis(v)));
-        let threshold_max =
-            draft.threshold_max_ms.and_then(|v| checks.take("threshold_max_ms", millis(v)));
+        let threshold_min = draft
+            .threshold_min_ms
+            .and_then(|v| checks.take("threshold_min_ms", millis(v)));
+        let threshold_max = draft
+            .threshold_max_ms
+            .and_then(|v| checks.take("threshold_max_ms", millis(v)));
         if let (Some(min), Some(max)) = (threshold_min, threshold_max)
             && min > max
         {
@@ -242,24 +250,29 @@ impl TryFrom<PolicyDraft> for Policy {
                 as_millis(max),
                 as_millis(min)
             );
-            checks.0.push(FieldError { field: "threshold_max_ms", message });
+            checks.0.push(FieldError {
+                field: "threshold_max_ms",
+                message,
+            });
         }
         match (dependency, percentile, budget, holdout, error_limit) {
-            (Some(dependency), Some(percentile), Some(budget), Some(holdout), Some(error_limit))
-                if checks.0.is_empty() =>
-            {
-                Ok(Self {
-                    dependency,
-                    intent: draft.intent,
-                    percentile,
-                    budget,
-                    holdout,
-                    error_limit,
-                    threshold_min,
-                    threshold_max,
-                    probation: draft.probation,
-                })
-            }
+            (
+                Some(dependency),
+                Some(percentile),
+                Some(budget),
+                Some(holdout),
+                Some(error_limit),
+            ) if checks.0.is_empty() => Ok(Self {
+                dependency,
+                intent: draft.intent,
+                percentile,
+                budget,
+                holdout,
+                error_limit,
+                threshold_min,
+                threshold_max,
+                probation: draft.probation,
+            }),
             _ => Err(PolicyErrors(checks.0)),
         }
     }
@@ -291,7 +304,11 @@ mod tests {
 
     #[test]
     fn c06_a_percentile_of_95_is_refused_with_the_accepted_range() {
-        let errors = Policy::try_from(PolicyDraft { percentile: 95.0, ..draft() }).unwrap_err();
+        let errors = Policy::try_from(PolicyDraft {
+            percentile: 95.0,
+            ..draft()
+        })
+        .unwrap_err();
         assert_eq!(errors.0.len(), 1);
         assert_eq!(errors.0[0].field, "percentile");
         assert_eq!(
@@ -312,8 +329,12 @@ mod tests {
             threshold_max_ms: Some(f64::NAN),
             ..draft()
         };
-        let fields: Vec<_> =
-            Policy::try_from(bad).unwrap_err().0.into_iter().map(|e| e.field).collect();
+        let fields: Vec<_> = Policy::try_from(bad)
+            .unwrap_err()
+            .0
+            .into_iter()
+            .map(|e| e.field)
+            .collect();
         assert_eq!(
             fields,
             [
@@ -341,6 +362,9 @@ mod tests {
             ..draft()
         })
         .unwrap();
-        assert_eq!(Policy::try_from(PolicyDraft::from(policy.clone())), Ok(policy));
+        assert_eq!(
+            Policy::try_from(PolicyDraft::from(policy.clone())),
+            Ok(policy)
+        );
     }
 }

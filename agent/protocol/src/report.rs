@@ -146,6 +146,9 @@ totals! {
     failed_despite_primary,
     /// Replica picks that a directive's probation turned away.
     probation_skipped,
+    /// Eligible calls unanswered at first whose deadline came no later than the threshold: they
+    /// could not cross. Where these are nearly all, the policy has no effect (B23).
+    threshold_past_deadline,
 }
 
 impl Totals {
@@ -166,16 +169,47 @@ impl Totals {
             ("hedged", self.hedged, "crossed", self.crossed),
             ("crossed", self.crossed, "started", self.started),
             ("finished", self.finished, "started", self.started),
+            (
+                "threshold_past_deadline",
+                self.threshold_past_deadline,
+                "started",
+                self.started,
+            ),
             ("failed", self.failed, "finished", self.finished),
-            ("primary_errors", self.primary_errors, "primary_finished", self.primary_finished),
-            ("hedge_errors", self.hedge_errors, "hedge_finished", self.hedge_finished),
+            (
+                "primary_errors",
+                self.primary_errors,
+                "primary_finished",
+                self.primary_finished,
+            ),
+            (
+                "hedge_errors",
+                self.hedge_errors,
+                "hedge_finished",
+                self.hedge_finished,
+            ),
             ("hedge_finished", self.hedge_finished, "hedged", self.hedged),
-            ("holdout_failed", self.holdout_failed, "holdout_finished", self.holdout_finished),
-            ("treated_failed", self.treated_failed, "treated_finished", self.treated_finished),
+            (
+                "holdout_failed",
+                self.holdout_failed,
+                "holdout_finished",
+                self.holdout_finished,
+            ),
+            (
+                "treated_failed",
+                self.treated_failed,
+                "treated_finished",
+                self.treated_finished,
+            ),
         ];
         for (small, a, large, b) in ordered {
             if a > b {
-                return Err(ReportError::Order { small, small_value: a, large, large_value: b });
+                return Err(ReportError::Order {
+                    small,
+                    small_value: a,
+                    large,
+                    large_value: b,
+                });
             }
         }
         Ok(())
@@ -284,8 +318,8 @@ pub struct RouteReport {
     pub replicas: Vec<ReplicaReport>,
     /// What the agent does.
     pub effective: Effective,
-    /// The most hedges in any one second covered by the report, beyond what ALGORITHMS 2 allows
-    /// for that second by the agent's own count: 0 unless the budget failed.
+    /// Seconds covered by the report with more hedges than budget x finished calls + cap, by the
+    /// agent's own count: 0 unless the budget failed.
     pub over_budget_seconds: u64,
 }
 
@@ -382,7 +416,12 @@ mod tests {
 
     #[test]
     fn impossible_counters_are_refused_and_named() {
-        let totals = Totals { started: 10, crossed: 3, hedged: 4, ..Totals::default() };
+        let totals = Totals {
+            started: 10,
+            crossed: 3,
+            hedged: 4,
+            ..Totals::default()
+        };
         assert_eq!(
             totals.check().unwrap_err().to_string(),
             "totals: hedged (4) is above crossed (3)"
@@ -391,8 +430,15 @@ mod tests {
 
     #[test]
     fn since_is_the_inverse_of_add() {
-        let mut a = Totals { started: 5, won: 1, ..Totals::default() };
-        let mut b = Totals { started: 7, ..Totals::default() };
+        let mut a = Totals {
+            started: 5,
+            won: 1,
+            ..Totals::default()
+        };
+        let mut b = Totals {
+            started: 7,
+            ..Totals::default()
+        };
         b.refuse(Refusal::Budget);
         let before = a;
         a.add(&b);

@@ -18,7 +18,9 @@ pub enum RangeError {
     #[error("{0} is not a share: expected a number from 0 to 1, such as 0.05")]
     Ratio(f64),
     /// A budget beyond the hard limit, zero, or not a number.
-    #[error("{0} is not a budget: expected a number above 0 and at most {BUDGET_MAX}, such as 0.08")]
+    #[error(
+        "{0} is not a budget: expected a number above 0 and at most {BUDGET_MAX}, such as 0.08"
+    )]
     Budget(f64),
     /// A threshold outside the limits.
     #[error("{0:?} is not a threshold: expected from {THRESHOLD_MIN:?} to {THRESHOLD_MAX:?}")]
@@ -43,7 +45,11 @@ pub struct Quantile(f64);
 impl Quantile {
     /// Refuses 0, 1, 95, NaN and the infinities.
     pub fn new(value: f64) -> Result<Self, RangeError> {
-        if value > 0.0 && value < 1.0 { Ok(Self(value)) } else { Err(RangeError::Quantile(value)) }
+        if value > 0.0 && value < 1.0 {
+            Ok(Self(value))
+        } else {
+            Err(RangeError::Quantile(value))
+        }
     }
 
     /// The share at or below.
@@ -70,12 +76,20 @@ impl Ratio {
 
     /// Refuses what is outside 0 to 1, and NaN.
     pub fn new(value: f64) -> Result<Self, RangeError> {
-        if (0.0..=1.0).contains(&value) { Ok(Self(value)) } else { Err(RangeError::Ratio(value)) }
+        if (0.0..=1.0).contains(&value) {
+            Ok(Self(value))
+        } else {
+            Err(RangeError::Ratio(value))
+        }
     }
 
     /// The nearest ratio; NaN becomes 0. For computed values, never for input.
     pub fn clamped(value: f64) -> Self {
-        if value.is_nan() { Self::ZERO } else { Self(value.clamp(0.0, 1.0)) }
+        if value.is_nan() {
+            Self::ZERO
+        } else {
+            Self(value.clamp(0.0, 1.0))
+        }
     }
 
     /// The share.
@@ -87,8 +101,24 @@ impl Ratio {
 /// Hedges allowed as a share of eligible finished calls: above 0, at most 25 % (P8), or exactly
 /// [`Budget::ZERO`] where a controller lends nothing for now.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(try_from = "f64", into = "f64")]
+#[serde(try_from = "StoredBudget", into = "f64")]
 pub struct Budget(f64);
+
+/// What a budget is stored as: also [`Budget::ZERO`], which a controller lends and stores.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct StoredBudget(f64);
+
+impl TryFrom<StoredBudget> for Budget {
+    type Error = RangeError;
+    fn try_from(StoredBudget(value): StoredBudget) -> Result<Self, RangeError> {
+        if value == 0.0 {
+            Ok(Self::ZERO)
+        } else {
+            Self::new(value)
+        }
+    }
+}
 
 impl Budget {
     /// No hedges. Only computed budgets may be zero; a policy switches hedging off by its intent.
@@ -96,12 +126,20 @@ impl Budget {
 
     /// Refuses zero, negatives, NaN, and more than a quarter.
     pub fn new(value: f64) -> Result<Self, RangeError> {
-        if value > 0.0 && value <= BUDGET_MAX { Ok(Self(value)) } else { Err(RangeError::Budget(value)) }
+        if value > 0.0 && value <= BUDGET_MAX {
+            Ok(Self(value))
+        } else {
+            Err(RangeError::Budget(value))
+        }
     }
 
     /// The nearest allowed budget; NaN becomes 0. For computed values, never for input.
     pub fn clamped(value: f64) -> Self {
-        if value.is_nan() { Self::ZERO } else { Self(value.clamp(0.0, BUDGET_MAX)) }
+        if value.is_nan() {
+            Self::ZERO
+        } else {
+            Self(value.clamp(0.0, BUDGET_MAX))
+        }
     }
 
     /// The share.
@@ -112,6 +150,7 @@ impl Budget {
 
 /// How long a call may stay unanswered before it may be hedged: 100 us to 1 h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "Duration", into = "Duration")]
 pub struct Threshold(Duration);
 
 impl Threshold {
@@ -132,6 +171,19 @@ impl Threshold {
     /// The duration.
     pub const fn get(self) -> Duration {
         self.0
+    }
+}
+
+impl TryFrom<Duration> for Threshold {
+    type Error = RangeError;
+    fn try_from(value: Duration) -> Result<Self, RangeError> {
+        Self::new(value)
+    }
+}
+
+impl From<Threshold> for Duration {
+    fn from(value: Threshold) -> Duration {
+        value.0
     }
 }
 
@@ -198,5 +250,28 @@ mod tests {
         assert!(Threshold::new(Duration::ZERO).is_err());
         assert!(Threshold::new(Duration::from_micros(99)).is_err());
         assert!(Threshold::new(Duration::from_micros(100)).is_ok());
+    }
+
+    #[test]
+    fn what_is_stored_comes_back_and_what_cannot_be_does_not() {
+        for (stored, expected) in [("0.0", Some(0.0)), ("0.08", Some(0.08)), ("0.3", None)] {
+            let read = serde_json::from_str::<Budget>(stored).ok().map(Budget::get);
+            assert_eq!(read, expected, "{stored}");
+            if let Some(budget) = read.map(Budget) {
+                assert_eq!(serde_json::to_string(&budget).unwrap(), stored);
+            }
+        }
+        let threshold = Threshold::new(Duration::from_millis(50)).unwrap();
+        let stored = serde_json::to_string(&threshold).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Threshold>(&stored).unwrap(),
+            threshold
+        );
+        let zero = serde_json::to_string(&Duration::ZERO).unwrap();
+        let refused = serde_json::from_str::<Threshold>(&zero).unwrap_err();
+        assert!(
+            refused.to_string().contains("is not a threshold"),
+            "{refused}"
+        );
     }
 }

@@ -14,7 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
 use crate::error::ConfigError;
-use crate::host::Host;
+use crate::host::{Host, NotTaken};
 use crate::mode::{DirectiveRefused, LinkClock};
 use crate::route::{RouteState, Tasks};
 
@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     unreported: AtomicU64,
     link: Mutex<LinkClock>,
     under_way: Mutex<Option<Report>>,
+    /// How often each kind of [`NotTaken`] was.
+    not_taken: [AtomicU64; 3],
 }
 
 impl Shared {
@@ -47,6 +49,7 @@ impl Shared {
             unreported: AtomicU64::new(0),
             link: Mutex::default(),
             under_way: Mutex::default(),
+            not_taken: Default::default(),
         }
     }
 
@@ -74,6 +77,11 @@ impl Shared {
 
     pub(crate) fn unreported_routes(&self) -> u64 {
         self.unreported.load(Ordering::Relaxed)
+    }
+
+    /// How often this was refused.
+    pub(crate) fn times_not_taken(&self, what: NotTaken) -> u64 {
+        self.not_taken[what as usize].load(Ordering::Relaxed)
     }
 
     pub(crate) fn link_state(&self) -> LinkState {
@@ -136,6 +144,10 @@ impl Host for Shared {
             *under_way = None;
             self.routes().iter().for_each(|route| route.acknowledged());
         }
+    }
+
+    fn not_taken(&self, what: NotTaken) {
+        self.not_taken[what as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     fn apply(&self, directive: Directive, now: Instant) -> Result<(), String> {

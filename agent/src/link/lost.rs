@@ -46,7 +46,7 @@ pub(crate) enum Lost {
 }
 
 impl Lost {
-    /// One word for logs and metrics.
+    /// One word for logs, and to tell episodes apart.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => "unreachable",

@@ -17,7 +17,7 @@ use super::backoff::Backoff;
 use super::cache::UnderWay;
 use super::lost::Lost;
 use super::refusals::Refusals;
-use crate::host::Host;
+use crate::host::{Host, NotTaken};
 
 /// From the first packet to the controller's welcome. Bounds a host that accepts and is silent.
 pub(crate) const GREETING_MAX: Duration = Duration::from_secs(10);
@@ -256,7 +256,9 @@ impl Link {
                 self.lost(Lost::OutOfTurn, now, entropy);
             }
             Some(ControllerMessage::Directives(Ok(set))) => self.take(set, now),
-            Some(ControllerMessage::Directives(Err(refused))) => self.refuse(refused.into()),
+            Some(ControllerMessage::Directives(Err(refused))) => {
+                self.refuse(refused.into(), NotTaken::Set);
+            }
             Some(ControllerMessage::ReportAck(ack)) => {
                 if !self.under_way.acknowledge(ack.sequence, self.host.as_ref()) {
                     return;
@@ -265,6 +267,7 @@ impl Link {
                     attached.report_sent = None;
                 }
                 if let Some(reason) = ack.refusal {
+                    self.host.not_taken(NotTaken::Report);
                     self.outputs
                         .push_back(Output::Notice(Notice::ReportRefused(reason)));
                 }
@@ -321,13 +324,15 @@ impl Link {
             routes.len() <= ROUTES_PER_AGENT_MAX,
             "the wire refuses larger sets whole"
         );
-        self.send(AgentMessage::Applied(Applied { nonce, routes }));
         for refused in refused {
-            self.refuse(refused);
+            self.refuse(refused, NotTaken::Directive);
         }
+        // Last, so that whoever reads it knows of every directive of the set what became of it.
+        self.send(AgentMessage::Applied(Applied { nonce, routes }));
     }
 
-    fn refuse(&mut self, refused: Refused) {
+    fn refuse(&mut self, refused: Refused, what: NotTaken) {
+        self.host.not_taken(what);
         let Phase::Attached(attached) = &mut self.phase else {
             return;
         };

@@ -109,6 +109,43 @@ fn p05_a_lower_tick_is_passed_over() {
 }
 
 #[test]
+fn p05_under_the_stamp_held_only_live_values_and_probation_are_new() {
+    let mut route = RouteMode::default();
+    let off = Mode::Off(OffReason::KillSwitch);
+    route.apply(directive((1, 1, 1), 1, off)).unwrap();
+    let mut other = directive((1, 1, 1), 2, Mode::On);
+    other.live.budget = Budget::new(0.2).unwrap();
+    other.standing.holdout = Ratio::ONE;
+    other.probation = vec!["a:1".parse().unwrap()];
+    route.apply(other.clone()).unwrap();
+    let held = route.directive().unwrap();
+    assert_eq!(
+        (held.mode, held.standing.holdout),
+        (off, Ratio::clamped(0.01))
+    );
+    assert_eq!(
+        (held.live, held.probation.clone()),
+        (other.live, other.probation)
+    );
+    // Overtaken: neither its live values nor its probation.
+    route.apply(directive((1, 1, 2), 1, Mode::On)).unwrap();
+    let held = route.directive().unwrap();
+    assert_eq!(
+        (held.mode, held.live.tick, held.probation.len()),
+        (Mode::On, Tick(2), 1)
+    );
+}
+
+#[test]
+fn p05_a_set_that_names_a_route_again_takes_it_back_whatever_its_tick() {
+    let mut route = RouteMode::default();
+    route.apply(directive((1, 1, 1), 9, Mode::On)).unwrap();
+    route.let_go();
+    route.apply(directive((1, 1, 1), 8, Mode::On)).unwrap();
+    assert_eq!(mode_at(&route, S, OwnFigures::default()).mode, Mode::On);
+}
+
+#[test]
 fn no_threshold_means_keep_the_one_held() {
     let mut route = RouteMode::default();
     route.apply(directive((1, 1, 1), 1, Mode::On)).unwrap();
@@ -301,7 +338,7 @@ fn b62_letting_go_is_observing_but_for_what_is_off() {
             route.apply(directive((1, 1, 1), 2, Mode::On)).is_err(),
             "the order stays"
         );
-        route.apply(directive((1, 2, 1), 2, Mode::On)).unwrap();
+        route.apply(directive((1, 2, 2), 2, Mode::On)).unwrap();
         assert_eq!(mode_at(&route, S, OwnFigures::default()).mode, Mode::On);
     }
 }

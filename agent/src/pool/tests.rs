@@ -133,4 +133,10 @@ fn p11_pinned_names_are_bounded() {
         );
     }
     assert_eq!(pool.known().len(), REPLICAS_PER_ROUTE_MAX);
+    let before = pool.snapshot.load_full();
+    pool.pinned(&name("r999:1"));
+    assert!(
+        Arc::ptr_eq(&before, &pool.snapshot.load_full()),
+        "a name without room does not make the list anew with each call"
+    );
 }

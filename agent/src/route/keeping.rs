@@ -1,11 +1,9 @@
 //! What a route keeps from second to second. Calls never come here.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::limits::REPLICAS_PER_REPORT_MAX;
 use hedgerow_protocol::report::{Attempts, Effective, RouteReport};
@@ -16,9 +14,9 @@ use crate::local::{Ended, OwnSwitch, ReplicaErrors};
 use crate::mode::{InForce, LinkClock, OwnFigures, RouteMode};
 use crate::pool::Replica;
 use crate::stats::recorder::{Recorder, Series};
-use crate::stats::replica::{self, ReplicaTotals};
+use crate::stats::replica::{self, ReplicaSecond};
 use crate::stats::{Books, Second};
-use crate::threshold::Windows;
+use crate::threshold::{self, Windows};
 
 /// How long a replica's share of hedges is judged on.
 const STRETCH: Duration = Duration::from_secs(10);
@@ -40,8 +38,6 @@ pub(crate) struct Keeping {
     stretch_began: Duration,
     /// Replicas in the report under way.
     reported: Vec<Arc<Replica>>,
-    /// Replicas' errors at the end of the last second.
-    replica_totals: BTreeMap<ReplicaName, ReplicaTotals>,
 }
 
 impl Keeping {
@@ -58,7 +54,6 @@ impl Keeping {
             over_budget_reported: 0,
             stretch_began: Duration::ZERO,
             reported: Vec::new(),
-            replica_totals: BTreeMap::new(),
         }
     }
 
@@ -84,12 +79,21 @@ impl Keeping {
     pub(crate) fn tick(&mut self, route: &RouteState, now: Duration, link: &LinkClock) {
         let second = self.books.end_second(&route.recorder);
         self.check_budget(&second);
-        let ended = self.ended(route, &second);
+        let known = route.pool.known();
+        let mut replicas: Vec<_> = known.iter().map(|r| replica::end_second(r)).collect();
+        if replicas.len() < 2 {
+            // One alone is the dependency: there is nothing to tell apart.
+            replicas.clear();
+        }
+        let ended = ended(route, &second, &replicas);
         self.switch.tick(now, ended, self.mode.error_limit());
         let [done, censored, ..] = second.samples;
-        self.windows.push(done, censored);
-        let in_flight = self.in_flight(route, now);
-        let threshold = self.windows.threshold(self.mode.percentile(), &in_flight);
+        self.windows.push(threshold::Second {
+            done,
+            censored,
+            replicas,
+        });
+        let threshold = self.own_threshold(route, now);
         self.own = OwnFigures {
             // Too few calls now is no reason to forget what was known.
             threshold: threshold.or(self.own.threshold),
@@ -101,11 +105,9 @@ impl Keeping {
         }
         if now.saturating_sub(self.stretch_began) >= STRETCH {
             self.stretch_began = now;
-            route
-                .pool
-                .known()
-                .iter()
-                .for_each(|replica| replica.begin_stretch());
+            for replica in &known {
+                replica.begin_stretch();
+            }
         }
         self.put_in_force(route, now, link);
     }
@@ -124,35 +126,18 @@ impl Keeping {
             .map_or((0.0, 0.0), |in_force| (in_force.budget.get(), in_force.cap));
     }
 
-    fn ended(&mut self, route: &RouteState, second: &Second) -> Ended {
-        let growth = &second.growth;
-        let totals: BTreeMap<_, _> = route
-            .pool
-            .known()
-            .iter()
-            .map(|replica| (replica.name.clone(), replica::totals(replica)))
-            .collect();
-        let probation = route.pool.probation();
-        let replicas = totals
-            .iter()
-            .map(|(name, now)| {
-                let since = now.since(self.replica_totals.get(name).copied().unwrap_or_default());
-                ReplicaErrors {
-                    replica: name.clone(),
-                    finished: since.finished,
-                    errors: since.errors,
-                }
-            })
-            .filter(|replica| replica.finished > 0 && !probation.contains(&replica.replica))
-            .collect();
-        self.replica_totals = totals;
-        Ended {
-            primaries: growth.primary_finished,
-            errors: growth.primary_errors,
-            attempts: growth.primary_finished + growth.hedge_finished,
-            push_back: growth.push_back,
-            replicas,
-        }
+    /// The threshold from the agent's own histogram, where there are enough calls. In-flight ages
+    /// are not known by replica: where one is named, nearly all that stays in flight is its own, so
+    /// they are left out, and the others' slow calls show when they end.
+    fn own_threshold(&self, route: &RouteState, now: Duration) -> Option<Threshold> {
+        let percentile = self.mode.percentile();
+        let named = self.windows.named(percentile.tail());
+        let in_flight = if named.is_empty() {
+            self.in_flight(route, now)
+        } else {
+            Histogram::new()
+        };
+        self.windows.threshold(percentile, &named, &in_flight)
     }
 
     /// Ages of unanswered primaries beyond the threshold in use; of all, where there is none.
@@ -223,6 +208,28 @@ impl Keeping {
 
     pub(crate) fn lifetime(&mut self, recorder: &Recorder) -> [Histogram; 2] {
         self.books.lifetime(recorder)
+    }
+}
+
+/// What ended in a second. Replicas on probation say little about errors: they get few calls.
+fn ended(route: &RouteState, second: &Second, replicas: &[ReplicaSecond]) -> Ended {
+    let growth = &second.growth;
+    let probation = route.pool.probation();
+    let replicas = replicas
+        .iter()
+        .map(|own| ReplicaErrors {
+            replica: own.replica.clone(),
+            finished: own.growth.finished(),
+            errors: own.growth.errors,
+        })
+        .filter(|own| own.finished > 0 && !probation.contains(&own.replica))
+        .collect();
+    Ended {
+        primaries: growth.primary_finished,
+        errors: growth.primary_errors,
+        attempts: growth.primary_finished + growth.hedge_finished,
+        push_back: growth.push_back,
+        replicas,
     }
 }
 

@@ -144,9 +144,12 @@ impl RouteState {
     /// A set was taken. `named`: None where the controller let go of everything.
     pub(crate) fn delivered(&self, named: Option<bool>, now: Duration, link: &LinkClock) {
         let mut keeping = self.keeping.lock();
-        match named {
-            Some(named) => keeping.mode.delivered(named, now),
-            None => keeping.mode.let_go(),
+        if let Some(named) = named {
+            keeping.mode.delivered(named, now);
+        } else {
+            keeping.mode.let_go();
+            // What nobody directs nobody would lift.
+            self.pool.set_probation(&[]);
         }
         keeping.put_in_force(self, now, link);
     }

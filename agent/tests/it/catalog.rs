@@ -43,11 +43,17 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
+    /// Requests that came in so far.
+    pub(crate) fn requests(&self) -> u64 {
+        self.seen.requests.load(Ordering::Relaxed)
+    }
+
     pub(crate) async fn start() -> Self {
         let seen = Arc::new(Seen::default());
         seen.status.store(200, Ordering::Relaxed);
         let app = Router::new()
             .route("/item", get(answer))
+            .route("/stock", get(stock))
             .route("/order", post(answer))
             .with_state(seen.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -89,6 +95,15 @@ async fn answer(State(seen): State<Arc<Seen>>, headers: HeaderMap) -> (StatusCod
     seen.answered.fetch_add(1, Ordering::Relaxed);
     let status = StatusCode::from_u16(seen.status.load(Ordering::Relaxed) as u16).unwrap();
     (status, Body::from(vec![b'x'; ANSWER]))
+}
+
+/// A small answer, after the delay and up to as long again: a latency that has a p95.
+async fn stock(State(seen): State<Arc<Seen>>) -> StatusCode {
+    let nth = seen.requests.fetch_add(1, Ordering::Relaxed);
+    let delay = Duration::from_micros(seen.delay_us.load(Ordering::Relaxed));
+    // Seven and twenty have no common factor: every twentieth part, in no particular order.
+    sleep(delay + delay * (nth * 7 % 20) as u32 / 20).await;
+    StatusCode::NO_CONTENT
 }
 
 pub(crate) type Http = Client<HttpConnector, Empty<Bytes>>;

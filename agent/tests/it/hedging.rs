@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hedgerow_agent::{Agent, Call, CallError, Route};
+use hedgerow_protocol::report::Refusal;
 use tokio::time::sleep;
 
 use crate::catalog::{ANSWER, Http, HttpError, Replica, client, fetch, hedging_policy, list};
@@ -12,7 +13,10 @@ const MS: Duration = Duration::from_millis(1);
 
 /// Two replicas that take 5 ms, and a route that knows its threshold.
 async fn warm() -> ([Replica; 2], Route, Http) {
-    let replicas = [Replica::start().await, Replica::start().await];
+    warm_with([Replica::start().await, Replica::start().await]).await
+}
+
+async fn warm_with<const N: usize>(replicas: [Replica; N]) -> ([Replica; N], Route, Http) {
     for replica in &replicas {
         replica.takes(5 * MS);
     }
@@ -99,6 +103,8 @@ async fn a_slow_replica_is_hedged_around_and_the_loser_is_cancelled_on_the_wire(
 async fn b18_a_post_without_the_mark_is_never_hedged() {
     let (replicas, route, http) = warm().await;
     let before = route.snapshot().totals;
+    let requests = || replicas.iter().map(Replica::requests).sum::<u64>();
+    let requests_before = requests();
     for replica in &replicas {
         replica.takes(300 * MS);
     }
@@ -114,6 +120,26 @@ async fn b18_a_post_without_the_mark_is_never_hedged() {
     assert_eq!(
         (totals.not_eligible, totals.hedged, totals.crossed),
         (5, 0, 0)
+    );
+    assert_eq!(requests() - requests_before, 5, "one request a call");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b23_a_route_with_one_replica_is_never_hedged_and_says_why() {
+    let ([replica], route, http) = warm_with([Replica::start().await]).await;
+    let before = route.snapshot().totals;
+    let requests_before = replica.requests();
+    replica.takes(300 * MS);
+    for _ in 0..5 {
+        assert_eq!(get(&route, &http).await, Ok(ANSWER));
+    }
+    let totals = route.snapshot().totals.since(&before).unwrap();
+    assert_eq!((totals.crossed, totals.hedged), (5, 0));
+    assert_eq!(totals.refused_for(Refusal::NoReplica), 5);
+    assert_eq!(
+        replica.requests() - requests_before,
+        5,
+        "one request a call"
     );
 }
 

@@ -7,4 +7,5 @@ mod hedging;
 mod layer;
 mod link;
 mod metrics;
+mod pinned;
 mod without_controller;

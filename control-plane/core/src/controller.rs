@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hedgerow_protocol::ids::{DependencyName, Epoch, Revision, RouteKey, Tick};
 use hedgerow_protocol::policy::Policy;
@@ -16,6 +17,9 @@ use crate::orders::Orders;
 use crate::route::{Route, Routes};
 use crate::view::ControllerView;
 use crate::writes::Writes;
+
+/// How old the base of a route may be to be taken up after a restart: as long as one is learned over.
+const BASE_KEPT: Duration = Duration::from_hours(1);
 
 /// A policy in force: stored, or it would not be here.
 #[derive(Debug, Clone)]
@@ -68,6 +72,14 @@ impl Controller {
         let mut routes = Routes::new();
         for state in &restored.modes {
             routes.insert(state.route.clone(), Route::restore(state, now));
+        }
+        for (key, point) in &restored.points {
+            if let Some(route) = routes.get_mut(key)
+                && now.since(point.at) <= BASE_KEPT
+                && let Some(base) = point.base()
+            {
+                route.memory.restore_base(base);
+            }
         }
         let mut policies = BTreeMap::new();
         let mut revisions_used = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! What the controller wants done. Nothing here does it.
 
 use hedgerow_protocol::directive::{DirectiveSet, Mode};
-use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey, Sequence};
+use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, RouteKey, Sequence};
 use hedgerow_protocol::policy::Policy;
 use serde::{Deserialize, Serialize};
 
@@ -222,7 +222,6 @@ pub struct Restored {
     pub modes: Vec<ModeState>,
     /// Alerts that were firing.
     pub alerts: Vec<AlertState>,
+    /// The newest stored point of each of those routes, where there is one.
+    pub points: Vec<(RouteKey, Point)>,
 }
-
-/// A policy's key in maps of those in force.
-pub type PolicyKey = DependencyName;

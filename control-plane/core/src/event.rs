@@ -141,7 +141,10 @@ pub struct Actor {
 impl Actor {
     /// The controller itself.
     pub fn controller() -> Self {
-        Self { name: "controller".into(), via: Via::Controller }
+        Self {
+            name: "controller".into(),
+            via: Via::Controller,
+        }
     }
 }
 

@@ -83,9 +83,22 @@ impl Memory {
     /// what was on stays on, and its agents keep the threshold they have.
     pub fn restore(mode: Mode, since: Moment, now: Moment) -> Self {
         let mut memory = Self::new(now);
-        memory.take_over(mode, since, now);
+        // The machine's clock may have been set back meanwhile: what began in the future would stay
+        // for as long as that is ahead (P18).
+        memory.take_over(mode, since.min(now), now);
         memory.fresh = false;
         memory
+    }
+
+    /// The median that counted as normal speed before a restart, where it is known: a fault under
+    /// way is then seen as one, and not learned as the normal.
+    pub fn restore_base(&mut self, base: Duration) {
+        self.base.restore(base);
+    }
+
+    /// The median that counts as normal speed; None: not learned yet.
+    pub fn base(&self) -> Option<Duration> {
+        self.base.base()
     }
 
     /// Takes over what an agent holds of it, where nothing better is known: a controller with a new
@@ -104,16 +117,14 @@ impl Memory {
     }
 
     /// A person lets a route that changed too often decide again.
-    pub fn release(&mut self, now: Moment) {
-        let _ = now;
+    pub fn release(&mut self) {
         self.too_many = None;
         self.changes.clear();
     }
 
     /// A person says that the present speed is the normal one: it becomes the base of the all-slow
     /// test. Without calls to tell it from, nothing changes.
-    pub fn accept_base(&mut self, now: Moment) {
-        let _ = now;
+    pub fn accept_base(&mut self) {
         self.base.accept();
     }
 

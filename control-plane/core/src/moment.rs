@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The caller anchors its monotonic clock to the wall clock once, when it starts: decisions are then
 /// made on monotonic time (a step of the wall clock changes nothing, P18), while what is stored and
 /// shown still reads as a date. In a simulation it starts wherever the scenario says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Moment {
     millis: u64,
@@ -34,6 +36,8 @@ impl Moment {
     /// `after` later.
     #[must_use]
     pub const fn plus(self, after: Duration) -> Self {
-        Self { millis: self.millis.saturating_add(after.as_millis() as u64) }
+        Self {
+            millis: self.millis.saturating_add(after.as_millis() as u64),
+        }
     }
 }

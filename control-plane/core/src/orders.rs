@@ -269,7 +269,7 @@ impl Controller {
             let Some(route) = self.routes.get(&key) else {
                 continue;
             };
-            let memory = remembered(&route.memory, &outcome, now);
+            let memory = remembered(&route.memory, &outcome);
             let (decision, _) = self.decide_under(now, &key, route, &then, &memory);
             if decision.mode != route.believed.mode
                 && let Some(route) = self.routes.get_mut(&key)
@@ -328,7 +328,7 @@ impl Controller {
         self.rules.apply(&outcome);
         for key in &routes {
             if let Some(route) = self.routes.get_mut(key) {
-                route.memory = remembered(&route.memory, &outcome, now);
+                route.memory = remembered(&route.memory, &outcome);
                 route.mark(Mark {
                     at: now,
                     kind: MarkKind::Policy,
@@ -413,11 +413,11 @@ impl Rules {
 }
 
 /// The memory after a person's word on the route itself.
-fn remembered(memory: &Memory, outcome: &Outcome, now: Moment) -> Memory {
+fn remembered(memory: &Memory, outcome: &Outcome) -> Memory {
     let mut memory = memory.clone();
     match outcome {
-        Outcome::Release(_) => memory.release(now),
-        Outcome::AcceptBase(_) => memory.accept_base(now),
+        Outcome::Release(_) => memory.release(),
+        Outcome::AcceptBase(_) => memory.accept_base(),
         Outcome::Policy(_) | Outcome::Kill(_) => {}
     }
     memory

@@ -219,7 +219,10 @@ impl Controller {
             if last.is_some_and(|last| now.since(last) < POINT_EACH) {
                 continue;
             }
-            let point = point(now, decision.figures.as_ref(), decision.mode);
+            let point = Point {
+                base_ms: route.memory.base().map(as_millis),
+                ..point(now, decision.figures.as_ref(), decision.mode)
+            };
             let mut course = Vec::with_capacity(COURSE_MAX);
             let kept = (COURSE_MAX - 1).min(route.course.len());
             course.extend_from_slice(&route.course[route.course.len() - kept..]);
@@ -298,6 +301,7 @@ fn point(at: Moment, figures: Option<&Figures>, mode: Mode) -> Point {
         win_rate: it.win_rate,
         error_rate: it.error_rate,
         hedging: mode.hedges(),
+        base_ms: None,
     }
 }
 

@@ -135,7 +135,7 @@ impl Route {
     pub(crate) fn restore(state: &ModeState, now: Moment) -> Self {
         let place = Place {
             mode: state.mode,
-            since: state.since,
+            since: state.since.min(now),
             sequence: state.sequence,
             probation: Vec::new(),
         };

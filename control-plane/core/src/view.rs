@@ -1,5 +1,11 @@
 //! What people and programs may know of the fleet: published whole after each tick, read without a
 //! lock. Every figure that cannot be known is `None`, never 0.
+//!
+//! As JSON (the REST API): a field that ends in `_ms` is a length of time in milliseconds, a number
+//! with digits after the point; every [`Moment`] (`at`, `since`, `started`, `tries_again`,
+//! `connected`, `heard`, `reported`, `resolved`) is a whole number of milliseconds since 1970, UTC.
+
+mod millis;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -132,6 +138,7 @@ pub struct Evidence {
     /// `%`, `ms`, `x`, or nothing.
     pub unit: String,
     /// Over what time.
+    #[serde(rename = "window_ms", with = "millis")]
     pub window: Duration,
 }
 
@@ -168,6 +175,7 @@ impl NoData {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
     /// The window.
+    #[serde(rename = "window_ms", with = "millis")]
     pub window: Duration,
     /// Eligible calls started in it.
     pub calls: u64,
@@ -176,14 +184,19 @@ pub struct Figures {
     /// Share of ended calls that did not fail.
     pub success: Option<f64>,
     /// Primaries' own latency, of all calls, from the survival curve.
+    #[serde(rename = "p50_ms", serialize_with = "millis::option")]
     pub p50: Option<Duration>,
     /// See `p50`.
+    #[serde(rename = "p95_ms", serialize_with = "millis::option")]
     pub p95: Option<Duration>,
     /// See `p50`.
+    #[serde(rename = "p99_ms", serialize_with = "millis::option")]
     pub p99: Option<Duration>,
     /// What callers of treated calls waited.
+    #[serde(rename = "treated_p99_ms", serialize_with = "millis::option")]
     pub treated_p99: Option<Duration>,
     /// What callers of held-out calls waited.
+    #[serde(rename = "holdout_p99_ms", serialize_with = "millis::option")]
     pub holdout_p99: Option<Duration>,
     /// How many held-out calls that rests on, over the last minute.
     pub holdout_calls: u64,
@@ -200,6 +213,7 @@ pub struct Figures {
     /// Crossed calls refused by the budget / crossed calls.
     pub refused_by_budget: Option<f64>,
     /// When a call may be hedged.
+    #[serde(rename = "threshold_ms", serialize_with = "millis::option")]
     pub threshold: Option<Duration>,
     /// Share of crossed calls hedged.
     pub probability: f64,
@@ -236,6 +250,9 @@ pub struct Point {
     pub holdout_p99_ms: Option<f64>,
     /// Milliseconds.
     pub threshold_ms: Option<f64>,
+    /// The median that counts as normal speed, milliseconds; kept over a restart.
+    #[serde(default)]
+    pub base_ms: Option<f64>,
     /// Hedges sent / eligible calls started.
     pub hedge_rate: Option<f64>,
     /// See [`Figures::demand`].
@@ -246,6 +263,14 @@ pub struct Point {
     pub error_rate: Option<f64>,
     /// Whether hedging was allowed (on or probing).
     pub hedging: bool,
+}
+
+impl Point {
+    /// [`Point::base_ms`], where it is a length of time: it comes from a file.
+    pub(crate) fn base(&self) -> Option<Duration> {
+        let base = Duration::try_from_secs_f64(self.base_ms? / 1e3).ok()?;
+        (!base.is_zero()).then_some(base)
+    }
 }
 
 /// Something to mark on a chart.
@@ -289,8 +314,10 @@ pub struct ReplicaView {
     /// Share of its primaries that failed.
     pub error_rate: Option<f64>,
     /// Its primaries' own latency.
+    #[serde(rename = "p50_ms", serialize_with = "millis::option")]
     pub p50: Option<Duration>,
     /// See `p50`.
+    #[serde(rename = "p95_ms", serialize_with = "millis::option")]
     pub p95: Option<Duration>,
     /// Hedges sent to it that answered first / hedges sent to it.
     pub win_rate: Option<f64>,
@@ -371,6 +398,7 @@ pub struct AgentRouteView {
     /// Whether it switched off by its own rule.
     pub own_off: bool,
     /// The threshold it uses.
+    #[serde(rename = "threshold_ms", serialize_with = "millis::option")]
     pub threshold: Option<Duration>,
     /// The budget it uses.
     pub budget: f64,
@@ -458,6 +486,7 @@ pub struct ControllerView {
     /// Reports a second, over the last 10 s.
     pub reports_per_s: f64,
     /// How long the last tick took to decide; set by who runs the core.
+    #[serde(rename = "tick_took_ms", with = "millis")]
     pub tick_took: Duration,
     /// Writes not yet durable.
     pub writes_pending: u64,

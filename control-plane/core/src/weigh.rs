@@ -113,6 +113,7 @@ fn for_each_counter(totals: &mut Totals, share: f64) {
         treated_failed,
         failed_despite_primary,
         probation_skipped,
+        threshold_past_deadline,
         refused,
     } = totals;
     for counter in [
@@ -135,6 +136,7 @@ fn for_each_counter(totals: &mut Totals, share: f64) {
         treated_failed,
         failed_despite_primary,
         probation_skipped,
+        threshold_past_deadline,
     ]
     .into_iter()
     .chain(refused)

@@ -7,7 +7,7 @@ use reqwest::Url;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::auth::token::hex;
+use crate::store::sha256_hex;
 
 /// The body of a notice.
 #[derive(Debug, Serialize)]
@@ -30,16 +30,12 @@ struct Data<'a> {
     summary: &'a str,
     since: String,
     resolved: Option<String>,
-    /// Where to look; null where the controller was not told its public address.
+    /// Where to look; null where nobody knows the dashboard's address.
     link: Option<String>,
 }
 
-/// The body of a notice of `alert`; `public_url` is the dashboard's address.
-pub(super) fn body<'a>(
-    alert: &'a AlertState,
-    resolved: bool,
-    public_url: Option<&Url>,
-) -> Body<'a> {
+/// The body of a notice of `alert`; `dashboard` is the dashboard's address.
+pub(super) fn body<'a>(alert: &'a AlertState, resolved: bool, dashboard: Option<&Url>) -> Body<'a> {
     let ended = alert.resolved.filter(|_| resolved);
     Body {
         kind: if resolved {
@@ -57,7 +53,7 @@ pub(super) fn body<'a>(
             summary: &alert.summary,
             since: date(alert.since),
             resolved: ended.map(date),
-            link: public_url.and_then(|base| link(base, &alert.route)),
+            link: dashboard.and_then(|base| link(base, &alert.route)),
         },
     }
 }
@@ -86,7 +82,7 @@ pub(super) fn webhook_id(alert: &str, resolved: bool, receiver: &str) -> String 
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
-    format!("msg_{}", &hex(&hash.finalize())[..32])
+    format!("msg_{}", &sha256_hex(&hash.finalize().into())[..32])
 }
 
 /// A moment as RFC 3339, UTC.

@@ -17,6 +17,7 @@ use super::webhook::{AttemptError, Webhook};
 use crate::auth::WallClock;
 use crate::store::outbox::Notice;
 use crate::store::{Store, StoreError};
+use crate::telemetry::Metrics;
 
 /// Notices of different episodes under way to one receiver at once.
 const AT_ONCE: usize = 8;
@@ -43,7 +44,9 @@ pub struct Delivering {
     /// How long one attempt may take.
     pub timeout: Duration,
     /// The dashboard's address, for links; without it, notices have none.
-    pub public_url: Option<Url>,
+    pub dashboard: Option<Url>,
+    /// Counters.
+    pub metrics: Metrics,
     /// What notices are timed by.
     pub clock: WallClock,
 }
@@ -55,26 +58,18 @@ impl Default for Delivering {
             retry_max: Duration::from_mins(5),
             give_up_after: Duration::from_hours(24),
             timeout: Duration::from_secs(10),
-            public_url: None,
+            dashboard: None,
+            metrics: Metrics::new(),
             // A step of the machine's clock must not hold notices back, or rush them.
             clock: WallClock::steady(),
         }
     }
 }
 
-/// Delivers notices until `shutdown`; `wake` says that the store may hold new ones.
+/// Delivers notices until `shutdown`; `wake` says that the store may hold new ones. At `shutdown`
+/// nothing new is begun; what is under way ends, or is dropped with this future. It returns earlier
+/// only where something is broken.
 pub async fn deliver(
-    store: Store,
-    receivers: Vec<Receiver>,
-    wake: Arc<Notify>,
-    shutdown: CancellationToken,
-) {
-    deliver_with(Delivering::default(), store, receivers, wake, shutdown).await;
-}
-
-/// [`deliver`], with settings. At `shutdown` nothing new is begun; what is under way ends, or is
-/// dropped with this future.
-pub async fn deliver_with(
     settings: Delivering,
     store: Store,
     receivers: Vec<Receiver>,
@@ -105,9 +100,17 @@ pub async fn deliver_with(
     }
     sweep(&settings, &store, &names).await;
     loop {
-        tokio::select! {
+        tokio::select! { biased;
             () = shutdown.cancelled() => break,
             () = wake.notified() => { news.send_replace(()); }
+            // None: there are no receivers.
+            Some(ended) = tasks.join_next() => {
+                // It ends with the shutdown only. Whoever runs this starts anew, rather than that
+                // one receiver never hears of anything again.
+                let how = ended.err().map_or_else(|| "by itself".into(), |it| it.to_string());
+                tracing::error!(how, "a receiver's task ended");
+                return;
+            }
         }
     }
     while tasks.join_next().await.is_some() {}
@@ -161,11 +164,13 @@ impl Carrier {
 
     /// Hands over everything that is due; says how long until there is more to do.
     async fn round(&self) -> Result<Duration, StoreError> {
+        let receiver = self.webhook.receiver().name();
+        let waiting = &self.settings.metrics.notices_waiting;
         loop {
-            let notices = self
-                .store
-                .outbox_next(self.webhook.receiver().name(), BATCH)
-                .await?;
+            waiting
+                .with_label_values(&[receiver])
+                .set(self.store.outbox_waiting(receiver).await?);
+            let notices = self.store.outbox_next(receiver, BATCH).await?;
             let now = self.settings.clock.now();
             let (due, later): (Vec<_>, Vec<_>) = notices
                 .into_iter()
@@ -192,7 +197,7 @@ impl Carrier {
         let body = body(
             &notice.alert,
             notice.resolved,
-            self.settings.public_url.as_ref(),
+            self.settings.dashboard.as_ref(),
         );
         let body = serde_json::to_vec(&body).expect("text and options of text are JSON");
         let now = self.settings.clock.now();
@@ -205,12 +210,19 @@ impl Carrier {
         let now = self.settings.clock.now();
         match outcome {
             Ok(()) => {
+                self.count("delivered");
                 self.keep(|| self.store.outbox_delivered(notice.id, now))
                     .await;
                 tracing::info!(receiver = name, alert = notice.alert.id, "notice delivered");
             }
             Err(error) => self.failed(&notice, &error, now).await,
         }
+    }
+
+    fn count(&self, outcome: &str) {
+        let receiver = self.webhook.receiver().name();
+        let deliveries = &self.settings.metrics.deliveries;
+        deliveries.with_label_values(&[receiver, outcome]).inc();
     }
 
     async fn failed(&self, notice: &Notice, error: &AttemptError, now: Moment) {
@@ -225,6 +237,7 @@ impl Carrier {
         let problem = error.to_string();
         let age = now.plus(wait).since(notice.at);
         if attempt >= ATTEMPTS_MIN && age > self.settings.give_up_after {
+            self.count("given_up");
             tracing::error!(
                 receiver,
                 alert = notice.alert.id,
@@ -236,6 +249,7 @@ impl Carrier {
             self.keep(|| self.store.outbox_give_up(notice.id, now, &problem))
                 .await;
         } else {
+            self.count("failed");
             tracing::warn!(
                 receiver,
                 alert = notice.alert.id,

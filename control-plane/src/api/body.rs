@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::BODY_BYTES_MAX;
 use super::problem::{FieldProblem, Problem};
+use crate::listen::BodyLate;
 
 /// Longest reason, in characters.
 pub(super) const REASON_CHARS_MAX: usize = 1000;
@@ -74,9 +75,23 @@ impl<'de> Visitor<'de> for EachOnce {
 fn refused(error: &BytesRejection) -> Problem {
     if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
         Problem::too_large(BODY_BYTES_MAX)
+    } else if let Some(late) = late(error) {
+        Problem::timeout(late.to_string())
     } else {
         Problem::malformed("the body did not arrive whole")
     }
+}
+
+/// The listener's own error, where it is what the body failed by.
+fn late(error: &BytesRejection) -> Option<BodyLate> {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if let Some(late) = error.downcast_ref::<BodyLate>() {
+            return Some(*late);
+        }
+        cause = error.source();
+    }
+    None
 }
 
 impl Object {

@@ -133,6 +133,15 @@ impl Problem {
         )
     }
 
+    pub(super) fn timeout(detail: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "urn:hedgerow:problem:timeout",
+            "Request too slow",
+            detail,
+        )
+    }
+
     pub(super) fn media_type() -> Self {
         Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -24,12 +24,12 @@ pub(super) fn router(
     auth: Auth,
     metrics: &Metrics,
 ) -> Router {
-    let health = Health {
-        engine: engine.clone(),
-        store: store.clone(),
-        metrics: metrics.clone(),
-        metrics_public: settings.telemetry.metrics_public,
-    };
+    let health = Health::new(
+        engine.clone(),
+        store.clone(),
+        metrics.clone(),
+        settings.telemetry.metrics_public,
+    );
     let api = ApiState {
         engine: engine.clone(),
         store: store.clone(),

@@ -7,12 +7,13 @@ use hedgerow_core::effect::AuditRow;
 use hedgerow_core::event::{Actor, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_dashboard::backend::Role;
+use hedgerow_protocol::ids::ServiceName;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::clock::WallClock;
 use super::password::{self, PasswordError};
 use super::token;
-use crate::store::{ApiToken, Store, StoreError, role_name};
+use crate::store::{AgentToken, ApiToken, Store, StoreError, role_name, sha256};
 
 /// Longest name of an operator or a token.
 const NAME_LEN_MAX: usize = 64;
@@ -140,6 +141,22 @@ pub async fn new_api_token(
     } else {
         Err(AccountError::Taken { name: name.into() })
     }
+}
+
+/// Makes a token for the agents of a service, which is shown once and kept as a hash. A controller
+/// that runs on the store takes it at once.
+pub async fn new_agent_token(
+    store: &Store,
+    service: ServiceName,
+) -> Result<SecretString, StoreError> {
+    let token = token::generate("");
+    let now = WallClock::default().now();
+    let audit = row(now, "agent_token.new", service.as_str(), "", String::new());
+    let sha256 = sha256(token.expose_secret().as_bytes());
+    store
+        .agent_token_add(&AgentToken { sha256, service }, &audit)
+        .await?;
+    Ok(token)
 }
 
 /// Removes an API token: from now on it opens nothing.

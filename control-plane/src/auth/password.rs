@@ -58,13 +58,14 @@ impl Passwords {
         if password.len() > PASSWORD_LEN_MAX {
             return false;
         }
-        let _permit = self
-            .permits
-            .acquire()
+        let permit = Arc::clone(&self.permits)
+            .acquire_owned()
             .await
             .expect("the semaphore is never closed");
         let password = SecretString::from(password);
         tokio::task::spawn_blocking(move || {
+            // Until the work is done, also where whoever asked has hung up meanwhile.
+            let _permit = permit;
             let known = hash.is_some();
             let hash = hash.as_deref().unwrap_or_else(|| nobodys_hash());
             matches(&password, hash) && known
@@ -133,6 +134,17 @@ mod tests {
             hash(&"x".repeat(1025).into()),
             Err(PasswordError::TooLong { len: 1025 })
         );
+    }
+
+    #[tokio::test]
+    async fn s11_who_hangs_up_keeps_their_place_until_the_hash_is_done() {
+        let passwords = Passwords::default();
+        for _ in 0..HASHES_AT_ONCE {
+            let mut attempt = Box::pin(passwords.verify("correct horse battery", None));
+            assert!(futures::poll!(&mut attempt).is_pending());
+        }
+        assert_eq!(passwords.permits.available_permits(), 0);
+        assert!(!passwords.verify("correct horse battery", None).await);
     }
 
     #[tokio::test]

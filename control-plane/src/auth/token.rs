@@ -9,7 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rand::TryRng as _;
 use rand::rngs::SysRng;
 use secrecy::{ExposeSecret, SecretString};
-use sha2::{Digest as _, Sha256};
+
+use crate::store::{sha256, sha256_hex};
 
 /// Bytes of entropy in a token.
 const TOKEN_BYTES: usize = 32;
@@ -29,23 +30,13 @@ pub(crate) fn generate(prefix: &str) -> SecretString {
 
 /// What the store knows a token by: lower-case hexadecimal. None: too long to be one of ours.
 pub(crate) fn digest(token: &str) -> Option<String> {
-    (!token.is_empty() && token.len() <= TOKEN_LEN_MAX).then(|| hex(&Sha256::digest(token)))
+    (!token.is_empty() && token.len() <= TOKEN_LEN_MAX)
+        .then(|| sha256_hex(&sha256(token.as_bytes())))
 }
 
 /// [`digest`] of a token just made.
 pub(crate) fn digest_of(token: &SecretString) -> String {
-    hex(&Sha256::digest(token.expose_secret()))
-}
-
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("writing to a String does not fail");
-            text
-        })
+    sha256_hex(&sha256(token.expose_secret().as_bytes()))
 }
 
 #[cfg(test)]

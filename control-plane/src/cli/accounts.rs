@@ -4,8 +4,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::{Args, Subcommand, ValueEnum};
 use hedgerow_dashboard::backend::Role;
 use hedgerow_protocol::ids::ServiceName;
@@ -13,9 +11,8 @@ use secrecy::ExposeSecret as _;
 
 use super::StoreArg;
 use crate::auth;
-use crate::clock::Clock;
 use crate::config::HTTP_DEFAULT;
-use crate::store::{AgentToken, Store, role_name, sha256};
+use crate::store::{Store, role_name};
 
 /// `hedgerow login-link`.
 #[derive(Debug, Args)]
@@ -62,15 +59,9 @@ pub(super) enum AgentTokens {
 impl AgentTokens {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let Self::New { store, service } = self;
-        let store = Store::open(&store.store).await?;
-        // 256 bits from the system.
-        let token = URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>());
-        let kept = AgentToken {
-            sha256: sha256(token.as_bytes()),
-            service,
-        };
-        store.add_agent_token(&kept, Clock::start().now()).await?;
-        say(&token);
+        let store = existing_or_new(&store.store).await?;
+        let token = auth::new_agent_token(&store, service).await?;
+        say(token.expose_secret());
         store.close().await;
         Ok(())
     }
@@ -117,7 +108,7 @@ impl ApiTokens {
                 role,
                 days,
             } => {
-                let store = Store::open(&store.store).await?;
+                let store = existing_or_new(&store.store).await?;
                 let lasts = days.map(|days| Duration::from_hours(24 * u64::from(days)));
                 let token = auth::new_api_token(&store, &name, role.into(), lasts).await?;
                 say(token.expose_secret());
@@ -148,7 +139,6 @@ pub(super) enum Operators {
         #[command(flatten)]
         store: StoreArg,
         /// Their name.
-        #[arg(long)]
         name: String,
         /// What they may do.
         #[arg(long, value_enum)]
@@ -163,11 +153,10 @@ pub(super) enum Operators {
         store: StoreArg,
     },
     /// Set a password, from the first line of standard input; ends their sessions.
-    Password {
+    SetPassword {
         #[command(flatten)]
         store: StoreArg,
         /// Their name.
-        #[arg(long)]
         name: String,
     },
     /// Remove one, with their sessions.
@@ -175,7 +164,6 @@ pub(super) enum Operators {
         #[command(flatten)]
         store: StoreArg,
         /// Their name.
-        #[arg(long)]
         name: String,
     },
 }
@@ -189,7 +177,7 @@ impl Operators {
                 role,
                 password_stdin,
             } => {
-                let store = Store::open(&store.store).await?;
+                let store = existing_or_new(&store.store).await?;
                 let password = password_stdin.then(password_line).transpose()?;
                 auth::add_operator(&store, &name, role.into(), password).await?;
             }
@@ -198,7 +186,7 @@ impl Operators {
                     say(&format!("{:<24} {}", account.name, role_name(account.role)));
                 }
             }
-            Self::Password { store, name } => {
+            Self::SetPassword { store, name } => {
                 let store = existing(&store.store).await?;
                 auth::set_password(&store, &name, password_line()?).await?;
             }
@@ -239,6 +227,19 @@ async fn existing(path: &Path) -> anyhow::Result<Store> {
     if !path.exists() {
         bail!(
             "there is no store at {}: expected the file that `hedgerow serve` uses; name it with --store",
+            path.display()
+        );
+    }
+    Ok(Store::open(path).await?)
+}
+
+/// A store that may not be there yet: credentials can be made before the first start. It is said, so
+/// that a mistyped path does not pass for the controller's.
+#[expect(clippy::print_stderr, reason = "a person at a terminal reads it")]
+async fn existing_or_new(path: &Path) -> anyhow::Result<Store> {
+    if !path.exists() {
+        eprintln!(
+            "hedgerow: there was no store at {}, so one was made; `hedgerow serve` uses it if it is told the same path",
             path.display()
         );
     }

@@ -239,9 +239,7 @@ impl RouteState {
 
     /// The threshold, milliseconds.
     pub(crate) fn threshold_ms(&self) -> Option<f64> {
-        let threshold = &self.0["figures"]["threshold"];
-        let seconds = threshold["secs"].as_f64()?;
-        Some(seconds * 1e3 + threshold["nanos"].as_f64().unwrap_or(0.0) / 1e6)
+        self.figure("threshold_ms")
     }
 
     /// The replica that is named, if one is.

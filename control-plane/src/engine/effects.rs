@@ -29,11 +29,11 @@ impl Task {
                     }
                 }
                 Effect::Reply { request, result } => {
-                    // What was ordered shows at once, not with the next tick.
+                    // What was ordered shows at once, not with the next tick; and it shows before
+                    // its sender is answered, who looks next.
                     self.publish_due = true;
                     if let Some(answer) = self.requests.remove(&request) {
-                        // Whoever asked may have gone; the order stands all the same.
-                        let _ = answer.send(result);
+                        self.replies.push((answer, result));
                     }
                 }
             }

@@ -21,13 +21,18 @@ use crate::telemetry::Metrics;
 /// Events taken at once before ticks and orders get their turn again: about a millisecond's work.
 const EVENTS_AT_ONCE: usize = 256;
 
+/// Where an order's sender waits.
+type Answer = oneshot::Sender<Result<Done, OrderError>>;
+
 /// The engine's task.
 pub(super) struct Task {
     pub(super) core: Controller,
     pub(super) clock: Clock,
     pub(super) metrics: Metrics,
     pub(super) outboxes: HashMap<ConnectionId, Arc<Outbox>>,
-    pub(super) requests: HashMap<RequestId, oneshot::Sender<Result<Done, OrderError>>>,
+    pub(super) requests: HashMap<RequestId, Answer>,
+    /// Answers that wait for the snapshot that shows what was done.
+    pub(super) replies: Vec<(Answer, Result<Done, OrderError>)>,
     pub(super) jobs: mpsc::Sender<writer::Job>,
     pub(super) publish_due: bool,
     answers: mpsc::Receiver<Event>,
@@ -85,6 +90,7 @@ impl Task {
             metrics,
             outboxes: HashMap::new(),
             requests: HashMap::new(),
+            replies: Vec::new(),
             jobs,
             publish_due: false,
             answers,
@@ -122,6 +128,10 @@ impl Task {
             }
             if self.publish_due {
                 self.publish();
+            }
+            for (answer, result) in self.replies.drain(..) {
+                // Whoever asked may have gone; the order stands all the same.
+                let _ = answer.send(result);
             }
         }
         self.end().await;

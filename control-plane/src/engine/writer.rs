@@ -74,6 +74,7 @@ impl Writer {
 
     async fn done(&self, job: &Job) {
         self.metrics.writes.with_label_values(&["stored"]).inc();
+        job.records.iter().for_each(log);
         if job
             .records
             .iter()
@@ -97,6 +98,32 @@ impl Writer {
     /// Only fails when the engine has ended, and then nobody waits.
     async fn answer(&self, event: Event) {
         let _ = self.answers.send(event).await;
+    }
+}
+
+/// What people may want to find later, once it is stored: each act, a person's or the controller's
+/// own, and each alert. People's words are written escaped, so that they stay in their line.
+fn log(record: &Record) {
+    match record {
+        Record::Audit(row) => tracing::info!(
+            act.action = row.action,
+            act.target = row.target,
+            act.actor = row.actor.name,
+            act.via = row.actor.via.as_str(),
+            act.before = ?row.before,
+            act.after = ?row.after,
+            act.reason = ?row.reason,
+            "recorded"
+        ),
+        Record::Alert(alert) => tracing::info!(
+            alert.id = alert.id,
+            alert.rule = alert.rule.as_str(),
+            alert.route = %alert.route,
+            alert.summary = ?alert.summary,
+            alert.phase = if alert.resolved.is_some() { "resolved" } else { "firing" },
+            "alert"
+        ),
+        _ => {}
     }
 }
 

@@ -18,19 +18,35 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use super::body::TimelyBody;
+use super::prompt::Prompt;
 use super::{Bound, PemPair};
 
 /// Connections at once: some hundred open pages with a stream each. Further ones wait in the
 /// kernel's queue.
 const CONNECTIONS: usize = 1024;
-/// How long a TLS handshake may take.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// How long a request's headers may take (S5).
-const HEADERS_WITHIN: Duration = Duration::from_secs(10);
 /// Bytes of headers, and of HTTP/1's read buffer.
 const HEADER_BYTES: usize = 64 * 1024;
 /// Streams on one HTTP/2 connection: a browser's tabs share one.
 const STREAMS: u32 = 64;
+
+/// How long a peer may take for what it has to say (S5).
+#[derive(Debug, Clone, Copy)]
+pub struct HttpLimits {
+    /// For a TLS handshake, for the first bytes of a connection, and for a request's headers; each.
+    pub opening: Duration,
+    /// For a request's body, in all: the largest that is taken are 64 KB.
+    pub body: Duration,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            opening: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+        }
+    }
+}
 
 /// Serves until stopped and every request has been answered. Streams without an end have to watch
 /// `stop` themselves, or the caller gives up on them.
@@ -38,6 +54,7 @@ pub async fn serve_http(
     bound: Bound,
     tls: Option<PemPair>,
     router: Router,
+    limits: HttpLimits,
     stop: CancellationToken,
 ) {
     let acceptor = tls.map(|pem| TlsAcceptor::from(pem.server_config(&["h2", "http/1.1"])));
@@ -52,7 +69,7 @@ pub async fn serve_http(
         let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stop.clone());
         connections.spawn(async move {
             let _place = place;
-            serve_one(stream, peer, acceptor, router, stop).await;
+            serve_one(stream, peer, acceptor, router, limits, stop).await;
         });
     }
     drop(bound);
@@ -65,24 +82,31 @@ async fn serve_one(
     peer: SocketAddr,
     acceptor: Option<TlsAcceptor>,
     router: Router,
+    limits: HttpLimits,
     stop: CancellationToken,
 ) {
     let Some(acceptor) = acceptor else {
-        return serve_on(stream, peer, router, stop).await;
+        return serve_on(stream, peer, router, limits, stop).await;
     };
-    match tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => serve_on(stream, peer, router, stop).await,
+    match tokio::time::timeout(limits.opening, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => serve_on(stream, peer, router, limits, stop).await,
         Ok(Err(error)) => tracing::debug!(%peer, error = %error, "a TLS handshake failed"),
         Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
     }
 }
 
-async fn serve_on<I>(io: I, peer: SocketAddr, router: Router, stop: CancellationToken)
-where
+async fn serve_on<I>(
+    io: I,
+    peer: SocketAddr,
+    router: Router,
+    limits: HttpLimits,
+    stop: CancellationToken,
+) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = router.map_request(move |request: http::Request<Incoming>| {
-        let mut request = request.map(axum::body::Body::new);
+        let mut request =
+            request.map(|body| axum::body::Body::new(TimelyBody::new(body, limits.body)));
         request.extensions_mut().insert(ConnectInfo(peer));
         request
     });
@@ -90,15 +114,17 @@ where
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN)
+        .header_read_timeout(limits.opening)
         .max_buf_size(HEADER_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
         .max_header_list_size(HEADER_BYTES as u32);
-    let connection =
-        builder.serve_connection_with_upgrades(TokioIo::new(io), TowerToHyperService::new(service));
+    let connection = builder.serve_connection_with_upgrades(
+        TokioIo::new(Prompt::new(io, limits.opening)),
+        TowerToHyperService::new(service),
+    );
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

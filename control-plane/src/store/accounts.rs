@@ -2,6 +2,8 @@
 //!
 //! Whatever changes who may do what writes its line of the record in the same transaction (S12).
 
+use std::time::Duration;
+
 use hedgerow_core::effect::AuditRow;
 use hedgerow_core::moment::Moment;
 use hedgerow_dashboard::backend::{Operator, Role};
@@ -109,11 +111,7 @@ impl Store {
         .execute(&mut *tx)
         .await?
         .rows_affected();
-        if added == 1 {
-            write_audit(&mut tx, audit).await?;
-            tx.commit().await?;
-        }
-        Ok(added == 1)
+        recorded(tx, added, audit).await
     }
 
     /// Gives an operator a password and ends their sessions: whoever held one by the old password
@@ -136,10 +134,8 @@ impl Store {
                 .bind(name)
                 .execute(&mut *tx)
                 .await?;
-            write_audit(&mut tx, audit).await?;
-            tx.commit().await?;
         }
-        Ok(changed == 1)
+        recorded(tx, changed, audit).await
     }
 
     /// Removes an operator with their sessions and links. False: there is no such operator.
@@ -154,11 +150,7 @@ impl Store {
             .execute(&mut *tx)
             .await?
             .rows_affected();
-        if removed == 1 {
-            write_audit(&mut tx, audit).await?;
-            tx.commit().await?;
-        }
-        Ok(removed == 1)
+        recorded(tx, removed, audit).await
     }
 
     /// An operator and the hash of their password.
@@ -193,11 +185,7 @@ impl Store {
         .execute(&mut *tx)
         .await?
         .rows_affected();
-        if added == 1 {
-            write_audit(&mut tx, audit).await?;
-            tx.commit().await?;
-        }
-        Ok(added == 1)
+        recorded(tx, added, audit).await
     }
 
     /// Uses a login link up: of many at once, one gets the operator. None: unknown, used or over.
@@ -248,11 +236,7 @@ impl Store {
         .execute(&mut *tx)
         .await?
         .rows_affected();
-        if added == 1 {
-            write_audit(&mut tx, audit).await?;
-            tx.commit().await?;
-        }
-        Ok(added == 1)
+        recorded(tx, added, audit).await
     }
 
     /// Removes an API token. False: there is none of that name.
@@ -267,11 +251,7 @@ impl Store {
             .execute(&mut *tx)
             .await?
             .rows_affected();
-        if removed == 1 {
-            write_audit(&mut tx, audit).await?;
-            tx.commit().await?;
-        }
-        Ok(removed == 1)
+        recorded(tx, removed, audit).await
     }
 
     /// The API token of this hash that is not over yet.
@@ -329,4 +309,23 @@ fn role(row: &SqliteRow) -> Result<Role, StoreError> {
 /// A moment as the store keeps it.
 pub(super) fn millis(at: Moment) -> i64 {
     i64::try_from(at.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// `time` before `now`, as the store keeps it.
+pub(super) fn ago(now: Moment, time: Duration) -> i64 {
+    millis(now).saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Writes the line of the record of a change of one row, in the change's own transaction. False:
+/// nothing was changed, and nothing is written.
+pub(super) async fn recorded(
+    mut transaction: sqlx::Transaction<'_, sqlx::Sqlite>,
+    changed: u64,
+    audit: &AuditRow,
+) -> Result<bool, StoreError> {
+    if changed == 1 {
+        write_audit(&mut transaction, audit).await?;
+        transaction.commit().await?;
+    }
+    Ok(changed == 1)
 }

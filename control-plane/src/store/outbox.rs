@@ -51,6 +51,17 @@ impl Store {
         rows.iter().map(notice).collect()
     }
 
+    /// How many notices wait for `receiver`.
+    pub(crate) async fn outbox_waiting(&self, receiver: &str) -> Result<i64, StoreError> {
+        let waiting = sqlx::query_scalar(
+            "SELECT count(*) FROM outbox WHERE receiver = $1 AND state = 'waiting'",
+        )
+        .bind(receiver)
+        .fetch_one(self.pool())
+        .await?;
+        Ok(waiting)
+    }
+
     /// The receiver took it.
     pub(crate) async fn outbox_delivered(&self, id: i64, now: Moment) -> Result<(), StoreError> {
         query(

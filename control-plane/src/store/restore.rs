@@ -3,7 +3,7 @@
 use hedgerow_core::effect::{AlertState, KillState, ModeState, Restored};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
-use hedgerow_core::view::AlertRule;
+use hedgerow_core::view::{AlertRule, Point};
 use hedgerow_protocol::directive::Mode;
 use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyDraft};
@@ -22,6 +22,7 @@ impl Store {
             kills: self.kills().await?,
             modes: self.modes().await?,
             alerts: self.firing_alerts().await?,
+            points: self.newest_points().await?,
         })
     }
 
@@ -62,6 +63,21 @@ impl Store {
         .fetch_all(&self.pool)
         .await?;
         rows.iter().map(mode).collect()
+    }
+
+    /// The newest point of the history of each route that has a mode.
+    async fn newest_points(&self) -> Result<Vec<(RouteKey, Point)>, StoreError> {
+        // By the index for each route: the history is long, the routes are few beside it.
+        let rows = sqlx::query(
+            "SELECT m.dependency, m.operation, h.json FROM modes m JOIN history h ON h.id = ( \
+                 SELECT id FROM history \
+                 WHERE dependency = m.dependency AND operation = m.operation \
+                 ORDER BY at DESC LIMIT 1) \
+             ORDER BY m.dependency, m.operation",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        rows.iter().map(point).collect()
     }
 
     async fn firing_alerts(&self) -> Result<Vec<AlertState>, StoreError> {
@@ -120,6 +136,13 @@ fn mode(row: &SqliteRow) -> Result<ModeState, StoreError> {
         sequence: ModeSequence(counter(TABLE, row, "sequence")?),
         route,
     })
+}
+
+fn point(row: &SqliteRow) -> Result<(RouteKey, Point), StoreError> {
+    const TABLE: &str = "history";
+    let route = route(TABLE, row)?;
+    let point = parsed(TABLE, &route.to_string(), row.try_get("json")?)?;
+    Ok((route, point))
 }
 
 fn alert(row: &SqliteRow) -> Result<AlertState, StoreError> {

@@ -7,7 +7,7 @@ use hedgerow_core::moment::Moment;
 use hedgerow_dashboard::backend::Operator;
 use sqlx::Row as _;
 
-use super::accounts::{millis, operator};
+use super::accounts::{ago, millis, operator};
 use super::write::write_audit;
 use super::{Store, StoreError};
 
@@ -85,11 +85,17 @@ impl Store {
         .await?;
         let Some(row) = row else { return Ok(None) };
         if row.try_get::<i64, _>("seen")? <= ago(now, SEEN_EVERY) {
-            sqlx::query("UPDATE sessions SET seen = $2 WHERE token_sha256 = $1 AND seen < $2")
-                .bind(token_sha256)
-                .bind(millis(now))
-                .execute(self.pool())
-                .await?;
+            let seen =
+                sqlx::query("UPDATE sessions SET seen = $2 WHERE token_sha256 = $1 AND seen < $2")
+                    .bind(token_sha256)
+                    .bind(millis(now))
+                    .execute(self.pool())
+                    .await;
+            // A store that takes no writes is what people want to look at the pages for.
+            if let Err(error) = seen {
+                let error = StoreError::from(error).in_full();
+                tracing::warn!(error, "a session's last use was not saved");
+            }
         }
         operator(&row).map(Some)
     }
@@ -102,8 +108,4 @@ impl Store {
             .await?;
         Ok(())
     }
-}
-
-fn ago(now: Moment, time: Duration) -> i64 {
-    millis(now).saturating_sub(time.as_millis() as i64)
 }

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use hedgerow_core::moment::Moment;
+use hedgerow_core::effect::AuditRow;
 use hedgerow_protocol::ids::ServiceName;
 use sha2::{Digest, Sha256};
 use sqlx::Row;
 
-use crate::store::{Store, StoreError};
+use super::accounts::{millis, recorded};
+use super::{Store, StoreError};
 
 /// A stored credential: what it says, never the token itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,20 +48,23 @@ pub(crate) fn sha256_from_hex(text: &str) -> Option<[u8; 32]> {
 }
 
 impl Store {
-    /// Keeps a new credential.
-    pub async fn add_agent_token(
+    /// Keeps a new credential, with its line of the record.
+    pub(crate) async fn agent_token_add(
         &self,
         token: &AgentToken,
-        created: Moment,
+        audit: &AuditRow,
     ) -> Result<(), StoreError> {
-        sqlx::query(
+        let mut tx = self.pool().begin_with("BEGIN IMMEDIATE").await?;
+        let added = sqlx::query(
             "INSERT INTO agent_tokens (token_sha256, service, created) VALUES ($1, $2, $3)",
         )
         .bind(sha256_hex(&token.sha256))
         .bind(token.service.as_str())
-        .bind(i64::try_from(created.as_millis()).unwrap_or(i64::MAX))
-        .execute(&self.pool)
-        .await?;
+        .bind(millis(audit.at))
+        .execute(&mut *tx)
+        .await?
+        .rows_affected();
+        recorded(tx, added, audit).await?;
         Ok(())
     }
 

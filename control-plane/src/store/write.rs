@@ -218,7 +218,8 @@ async fn write_firing_notices(
     Ok(())
 }
 
-/// To whoever was told, or is still to be told, that it fires; whoever is configured now.
+/// To whoever was told, or is still to be told, that it fires; whoever is configured now. Not to a
+/// receiver that the firing notice was given up for: it has no use for the end of what it never saw.
 async fn write_resolved_notices(
     connection: &mut SqliteConnection,
     alert: &AlertState,
@@ -227,7 +228,7 @@ async fn write_resolved_notices(
     sqlx::query(
         "INSERT INTO outbox (alert, kind, receiver, json, next_at, at) \
          SELECT alert, 'resolved', receiver, $2, $3, $3 FROM outbox \
-         WHERE alert = $1 AND kind = 'firing' ON CONFLICT DO NOTHING",
+         WHERE alert = $1 AND kind = 'firing' AND state <> 'given_up' ON CONFLICT DO NOTHING",
     )
     .bind(&alert.id)
     .bind(json("outbox", alert)?)

@@ -2,7 +2,7 @@
 //! metric of the crate.
 
 use prometheus::{
-    Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry, TextEncoder,
+    Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
 use super::fleet::FleetCollector;
@@ -27,6 +27,10 @@ pub struct Metrics {
     pub(crate) intake_dropped: IntCounter,
     /// Streams and connections refused, by reason.
     pub(crate) streams_refused: IntCounterVec,
+    /// Attempts to hand a notice over, by receiver and outcome: delivered, failed, given_up.
+    pub(crate) deliveries: IntCounterVec,
+    /// Notices that wait for their receiver.
+    pub(crate) notices_waiting: IntGaugeVec,
 }
 
 impl Metrics {
@@ -65,6 +69,22 @@ impl Metrics {
                 "Streams and connections of agents refused or ended by the controller, by reason.",
                 "reason",
             ),
+            deliveries: IntCounterVec::new(
+                Opts::new(
+                    "hedgerow_controller_deliveries_total",
+                    "Attempts to hand a notice to a receiver, by outcome.",
+                ),
+                &["receiver", "outcome"],
+            )
+            .expect("the names in this file are valid"),
+            notices_waiting: IntGaugeVec::new(
+                Opts::new(
+                    "hedgerow_controller_notices_waiting",
+                    "Notices in the outbox that wait for their receiver.",
+                ),
+                &["receiver"],
+            )
+            .expect("the names in this file are valid"),
             registry,
         };
         metrics.register(Box::new(metrics.tick_seconds.clone()));
@@ -72,6 +92,8 @@ impl Metrics {
         metrics.register(Box::new(metrics.writes.clone()));
         metrics.register(Box::new(metrics.intake_dropped.clone()));
         metrics.register(Box::new(metrics.streams_refused.clone()));
+        metrics.register(Box::new(metrics.deliveries.clone()));
+        metrics.register(Box::new(metrics.notices_waiting.clone()));
         metrics
     }
 

@@ -2,7 +2,8 @@
 //! the settings say otherwise, the others say nothing but yes or no.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{ConnectInfo, State};
@@ -17,17 +18,19 @@ use crate::store::Store;
 /// After what time without a tick decisions count as stuck: five are missing.
 const TICK_AGE_MAX: Duration = Duration::from_secs(5);
 
+/// How long the store's answer to "can you be written" stands. Asking takes the right to write for a
+/// moment, and anybody may ask: without this, a flood of questions would delay a kill switch.
+const WRITABLE_FOR: Duration = Duration::from_secs(1);
+
 /// What health is judged by.
 #[derive(Debug, Clone)]
 pub struct Health {
-    /// The core.
-    pub engine: Engine,
-    /// The store.
-    pub store: Store,
-    /// Counters.
-    pub metrics: Metrics,
-    /// Whether `/metrics` answers others than loopback.
-    pub metrics_public: bool,
+    engine: Engine,
+    store: Store,
+    metrics: Metrics,
+    metrics_public: bool,
+    /// When the store was last asked, and what was wrong with it.
+    asked: Arc<tokio::sync::Mutex<Option<(Instant, Option<String>)>>>,
 }
 
 /// The routes.
@@ -68,6 +71,17 @@ async fn ready(State(health): State<Health>) -> axum::response::Response {
 }
 
 impl Health {
+    /// Of this controller. `metrics_public`: whether `/metrics` answers others than loopback.
+    pub fn new(engine: Engine, store: Store, metrics: Metrics, metrics_public: bool) -> Self {
+        Self {
+            engine,
+            store,
+            metrics,
+            metrics_public,
+            asked: Arc::default(),
+        }
+    }
+
     /// Why the controller cannot do its work; None: it can.
     async fn problem(&self) -> Option<String> {
         let snapshot = self.engine.snapshot();
@@ -78,10 +92,21 @@ impl Health {
         if let Some(problem) = &snapshot.controller.write_problem {
             return Some(format!("the store does not take writes: {problem}"));
         }
-        self.store
-            .check_writable()
-            .await
-            .err()
-            .map(|error| error.in_full())
+        self.unwritable().await
+    }
+
+    /// Why the store cannot be written, as of a second ago at most.
+    async fn unwritable(&self) -> Option<String> {
+        // Whoever comes meanwhile waits for the same answer.
+        let mut asked = self.asked.lock().await;
+        if let Some((at, problem)) = &*asked
+            && at.elapsed() < WRITABLE_FOR
+        {
+            return problem.clone();
+        }
+        let checked = self.store.check_writable().await;
+        let problem = checked.err().map(|error| error.in_full());
+        *asked = Some((Instant::now(), problem.clone()));
+        problem
     }
 }

@@ -1,7 +1,7 @@
 //! Notices on their way (P15, B76, B77, B79, S8), to receivers on real sockets.
 
 mod address;
-mod sink;
+pub(crate) mod sink;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,7 +12,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hedgerow_control_plane::alerts::{Delivering, Receiver, deliver_with};
+use hedgerow_control_plane::alerts::{Delivering, Receiver, deliver};
 use hedgerow_control_plane::store::Store;
 use hedgerow_core::effect::{AlertState, Record};
 use hedgerow_core::moment::Moment;
@@ -32,7 +32,7 @@ use sink::Sink;
 /// The 32 bytes `canary-secret-of-thirty-two-byte`.
 const KEY: &[u8; 32] = b"canary-secret-of-thirty-two-byte";
 
-fn receiver(name: &str, address: SocketAddr) -> Receiver {
+pub(crate) fn receiver(name: &str, address: SocketAddr) -> Receiver {
     receiver_at(name, &format!("http://{address}/canary-path"), true)
 }
 
@@ -50,7 +50,7 @@ struct Post {
     task: Option<JoinHandle<()>>,
 }
 
-fn brisk() -> Delivering {
+pub(crate) fn brisk() -> Delivering {
     let mut settings = Delivering::default();
     settings.retry_first = Duration::from_millis(20);
     settings.retry_max = Duration::from_millis(100);
@@ -83,7 +83,7 @@ impl Post {
             Arc::clone(&self.wake),
             self.stop.clone(),
         );
-        self.task = Some(tokio::spawn(deliver_with(
+        self.task = Some(tokio::spawn(deliver(
             settings, store, receivers, wake, stop,
         )));
     }
@@ -338,13 +338,21 @@ async fn p15_a_receiver_that_hangs_delays_no_other_and_no_write() {
         post.write(resolved(&alert), &["silent", "well"]).await;
     }
     eventually("the other has all", async || well.taken().len() == 6).await;
-    let waiting = post
-        .deliveries()
-        .await
-        .iter()
-        .filter(|d| d.state == "waiting")
-        .count();
-    assert_eq!(waiting, 6, "the silent one's wait");
+    // It has them before the store knows that it has: only that is waited for. What is the silent
+    // one's has nothing to wait for.
+    let states = async |receiver: &str| {
+        let all = post.deliveries().await;
+        let own = all.into_iter().filter(|d| d.receiver == receiver);
+        own.map(|d| d.state).collect::<Vec<_>>()
+    };
+    eventually("the store knows it", async || {
+        states("well")
+            .await
+            .iter()
+            .all(|state| state == "delivered")
+    })
+    .await;
+    assert_eq!(states("silent").await, ["waiting"; 6]);
     post.task.as_ref().unwrap().abort();
 }
 
@@ -415,4 +423,54 @@ async fn a_receiver_that_asks_for_time_gets_it() {
         began.elapsed()
     );
     assert_eq!(sink.got().len(), 2);
+}
+
+#[tokio::test]
+async fn p15_the_end_goes_to_nobody_whose_beginning_was_given_up() {
+    let sink = Sink::new();
+    sink.answers(|_| StatusCode::BAD_GATEWAY.into_response());
+    let mut settings = brisk();
+    settings.give_up_after = Duration::from_millis(1);
+    let mut post = Post::new(Vec::new()).await;
+    post.restart(settings, vec![receiver("pager", sink.serve().await)])
+        .await;
+    let alert = firing("e1");
+    post.write(alert.clone(), &["pager"]).await;
+    post.until_done().await;
+    sink.answers(|_| StatusCode::OK.into_response());
+    post.write(resolved(&alert), &["pager"]).await;
+    let all = post.deliveries().await;
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(all[0].state, "given_up");
+}
+
+#[tokio::test]
+async fn metrics_count_what_waits_and_what_became_of_each_attempt() {
+    let sink = Sink::new();
+    sink.answers(|n| match n {
+        0 | 1 => StatusCode::BAD_GATEWAY.into_response(),
+        _ => StatusCode::OK.into_response(),
+    });
+    let settings = brisk();
+    let metrics = settings.metrics.clone();
+    let mut post = Post::new(Vec::new()).await;
+    post.restart(settings, vec![receiver("pager", sink.serve().await)])
+        .await;
+    let shown = |line: &str| metrics.text().unwrap().lines().any(|it| it == line);
+    post.write(firing("e1"), &["pager"]).await;
+    eventually("one waits", async || {
+        shown("hedgerow_controller_notices_waiting{receiver=\"pager\"} 1")
+    })
+    .await;
+    post.until_done().await;
+    eventually("none waits", async || {
+        shown("hedgerow_controller_notices_waiting{receiver=\"pager\"} 0")
+    })
+    .await;
+    for (outcome, count) in [("failed", 2), ("delivered", 1)] {
+        let line = format!(
+            "hedgerow_controller_deliveries_total{{outcome=\"{outcome}\",receiver=\"pager\"}} {count}"
+        );
+        assert!(shown(&line), "{line} in\n{}", metrics.text().unwrap());
+    }
 }

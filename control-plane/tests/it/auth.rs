@@ -466,3 +466,22 @@ async fn names_and_passwords_that_cannot_be_used_are_refused_with_what_was_expec
         (Role::Viewer, false)
     );
 }
+
+#[tokio::test]
+async fn a_store_that_takes_no_writes_signs_nobody_out() {
+    let desk = Desk::new().await;
+    auth::add_operator(&desk.store, "ada", Role::Viewer, None)
+        .await
+        .unwrap();
+    let link = desk.link("ada").await;
+    let session = desk.auth.sign_in_by_link(&link, None).await.unwrap();
+    sqlx::query(
+        "CREATE TRIGGER disk_full BEFORE UPDATE ON sessions \
+         BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
+    )
+    .execute(desk.store.pool())
+    .await
+    .unwrap();
+    desk.pass(Duration::from_mins(5));
+    assert!(desk.auth.session(&session.cookie).await.unwrap().is_some());
+}

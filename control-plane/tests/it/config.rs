@@ -256,3 +256,21 @@ fn the_example_in_deploy_can_be_used_as_it_is() {
     let folder = TempDir::new().unwrap();
     resolve(folder.path(), &std::fs::read_to_string(example).unwrap()).unwrap();
 }
+
+#[test]
+fn links_lead_to_the_public_address_or_else_to_where_the_dashboard_listens() {
+    let folder = TempDir::new().unwrap();
+    let plaintext = "allow_plaintext_beyond_loopback = true";
+    let public = format!("{plaintext}\npublic_url = \"https://h.example/x\"");
+    for (text, listens, expected) in [
+        ("", "127.0.0.1:7410", Some("http://127.0.0.1:7410/")),
+        ("", "[::1]:7410", Some("http://[::1]:7410/")),
+        (plaintext, "10.1.2.3:80", Some("http://10.1.2.3/")),
+        (plaintext, "0.0.0.0:7410", None),
+        (&public, "0.0.0.0:7410", Some("https://h.example/x/")),
+    ] {
+        let settings = resolve(folder.path(), text).unwrap();
+        let base = settings.link_base(listens.parse().unwrap());
+        assert_eq!(base.as_ref().map(|it| it.as_str()), expected, "{listens}");
+    }
+}

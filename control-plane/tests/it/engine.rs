@@ -2,12 +2,14 @@
 
 use hedgerow_control_plane::app::{App, AppError};
 use hedgerow_control_plane::engine::EngineError;
-use hedgerow_core::effect::{Done, OrderError};
+use hedgerow_control_plane::store::Store;
+use hedgerow_core::effect::{Done, OrderError, Record};
 use hedgerow_core::event::{Actor, KillScope, Order, Via};
+use hedgerow_core::moment::Moment;
 use hedgerow_dashboard::backend::RecordQuery;
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{DependencyName, Revision};
-use hedgerow_protocol::policy::Intent;
+use hedgerow_protocol::policy::{Intent, Policy};
 
 use crate::raw_agent::RawAgent;
 use crate::running::{Running, SHOP_TOKEN, hedging, route, settings};
@@ -199,4 +201,46 @@ async fn an_address_in_use_is_named_with_what_was_expected() {
         "{error}"
     );
     assert!(error.contains("expected a free address"), "{error}");
+}
+
+/// Many policies, so that publishing takes a while.
+async fn many_policies() -> tempfile::TempDir {
+    let folder = tempfile::TempDir::new().unwrap();
+    let store = Store::open(&folder.path().join("hedgerow.db"))
+        .await
+        .unwrap();
+    let policy = |n: u32| {
+        let name = DependencyName::new(&format!("dependency-{n}")).unwrap();
+        Record::Policy {
+            revision: Revision(1),
+            policy: Box::new(Policy::observing(name)),
+            actor: ada(),
+            reason: "a test".into(),
+            at: Moment::from_millis(1),
+        }
+    };
+    let policies: Vec<_> = (0..3_000).map(policy).collect();
+    store.write(&policies, &[]).await.unwrap();
+    store.close().await;
+    folder
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_ordered_shows_before_its_sender_is_answered() {
+    let folder = many_policies().await;
+    let running = Running {
+        app: App::start(settings(folder.path(), "")).await.unwrap(),
+        folder: folder.into(),
+    };
+    let catalog = DependencyName::new("catalog").unwrap();
+    for n in 1..=20 {
+        let revision = running.set_policy(hedging(0.001 * f64::from(n))).await;
+        let shown = running
+            .snapshot()
+            .policies
+            .get(&catalog)
+            .map(|it| it.revision);
+        assert_eq!(shown, Some(revision));
+    }
+    running.app.stop().await;
 }

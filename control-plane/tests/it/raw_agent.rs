@@ -227,7 +227,7 @@ impl RawAgent {
             .await;
     }
 
-    fn route_report(&self, route: &RouteKey, started: u64) -> RouteReport {
+    pub(crate) fn route_report(&self, route: &RouteKey, started: u64) -> RouteReport {
         let held = self.held.iter().find(|held| held.route == *route);
         RouteReport {
             route: route.clone(),

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use hedgerow_control_plane::store::{Claim, HISTORY_KEPT, Store, StoreError};
+use hedgerow_control_plane::store::{Claim, HISTORY_KEPT, RESOLVED_KEPT, Store, StoreError};
 use hedgerow_core::effect::{AlertState, AuditRow, KillState, ModeState, Record};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
@@ -309,4 +309,85 @@ async fn b75_history_is_let_go_of_in_small_steps_and_readers_hold_nothing_up() {
         .unwrap()
         .len();
     assert!(log < 16 << 20, "{log} bytes of log");
+}
+
+#[tokio::test]
+async fn alerts_that_are_over_are_let_go_of_with_their_notices_after_thirty_days() {
+    let (_folder, _path, store) = store().await;
+    let now = Moment::from_millis(1_000_000_000_000);
+    let line = now.as_millis() - RESOLVED_KEPT.as_millis() as u64;
+    let state = |id: &str, resolved: Option<u64>| {
+        Record::Alert(AlertState {
+            id: id.into(),
+            resolved: resolved.map(Moment::from_millis),
+            since: Moment::from_millis(7),
+            rule: AlertRule::SharedSlowdown,
+            route: route(),
+            replica: None,
+            summary: "slow together".into(),
+        })
+    };
+    let receivers = ["pager".to_owned()];
+    let ids: Vec<String> = (0..1_200).map(|n| format!("old-{n}")).collect();
+    let ends = [
+        ("recent", Some(line + 1)),
+        ("on its way", Some(line - 1)),
+        ("firing", None),
+    ];
+    let mut records = Vec::new();
+    for (id, end) in ids
+        .iter()
+        .map(|id| (id.as_str(), Some(line - 1)))
+        .chain(ends)
+    {
+        records.extend([state(id, None), state(id, end)]);
+    }
+    store.write(&records, &receivers).await.unwrap();
+    sqlx::query("UPDATE outbox SET state = 'delivered' WHERE alert <> 'on its way'")
+        .execute(store.pool())
+        .await
+        .unwrap();
+
+    assert_eq!(store.prune(now).await.unwrap(), 1_200);
+    let left = async |sql: &'static str| {
+        sqlx::query_scalar::<_, String>(sql)
+            .fetch_all(store.pool())
+            .await
+            .unwrap()
+    };
+    let kept = ["firing", "on its way", "recent"];
+    assert_eq!(left("SELECT id FROM alerts ORDER BY id").await, kept);
+    assert_eq!(
+        left("SELECT DISTINCT alert FROM outbox ORDER BY alert").await,
+        kept
+    );
+}
+
+#[tokio::test]
+async fn the_newest_point_of_each_route_with_a_mode_is_found_again() {
+    let (_folder, path, store) = store().await;
+    let mode = Record::Mode(ModeState {
+        route: route(),
+        mode: Mode::On,
+        since: Moment::from_millis(1),
+        sequence: ModeSequence(1),
+    });
+    let point = |at, base| Point {
+        at: Moment::from_millis(at),
+        base_ms: Some(base),
+        ..Point::default()
+    };
+    let history = |point| Record::History {
+        route: route(),
+        point,
+    };
+    let records = [
+        mode,
+        history(point(20_000, 2.5)),
+        history(point(10_000, 1.5)),
+    ];
+    store.write(&records, &[]).await.unwrap();
+    store.close().await;
+    let restored = Store::open(&path).await.unwrap().restore().await.unwrap();
+    assert_eq!(restored.points, [(route(), point(20_000, 2.5))]);
 }

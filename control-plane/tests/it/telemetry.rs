@@ -9,6 +9,7 @@ use axum::response::IntoResponse as _;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
+use crate::logged::Log;
 use crate::process::Process;
 use crate::raw_agent::RawAgent;
 use crate::running::{Running, SHOP_TOKEN, hedging, route};
@@ -82,4 +83,40 @@ async fn traces_of_ticks_orders_and_writes_go_where_they_are_wanted() {
             bytes.len()
         );
     }
+}
+
+#[tokio::test]
+async fn whoever_asks_for_readiness_again_and_again_does_not_take_the_right_to_write() {
+    let running = Running::start().await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("http://{}/readyz", running.app.http_address());
+    let ready = async || client.get(&url).send().await.unwrap().status() == 200;
+    assert!(ready().await);
+    // Somebody else writes for long: whoever asked for the right to write now would wait for it.
+    let held = running.app.store().pool().begin_with("BEGIN IMMEDIATE");
+    let held = held.await.unwrap();
+    let asked = tokio::time::timeout(Duration::from_secs(3), ready()).await;
+    assert_eq!(asked, Ok(true));
+    held.rollback().await.unwrap();
+    running.app.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_done_by_whom_is_logged_once_it_is_stored() {
+    let log = Log::default();
+    let _guard = log.capture();
+    let running = Running::start().await;
+    running.set_policy(hedging(0.08)).await;
+    running.app.stop().await;
+    let text = log.text();
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("recorded") && line.contains("policy.set"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    assert!(
+        lines[0].contains("ada") && lines[0].contains("budget=0.08"),
+        "{}",
+        lines[0]
+    );
 }

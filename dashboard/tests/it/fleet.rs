@@ -224,6 +224,7 @@ fn point(story: Story, rate: f64, p50: f64, at: Moment, now: Moment, seed: u64) 
         win_rate: some(0.71 * wave(9, 0.05)).filter(|_| hedging),
         error_rate: some(errors * wave(10, 0.3)),
         hedging,
+        base_ms: some(p50),
     }
 }
 

@@ -231,6 +231,10 @@ pub struct Totals {
     /// Crossed calls that were not hedged, by reason.
     #[prost(message, optional, tag = "20")]
     pub refused: ::core::option::Option<Refusals>,
+    /// Eligible calls whose deadline came no later than the threshold: they could not cross, and a
+    /// policy that finds only such calls has no effect.
+    #[prost(uint64, tag = "21")]
+    pub threshold_past_deadline: u64,
 }
 /// Why crossed calls were not hedged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -147,6 +147,21 @@ impl Histogram {
         Ok(())
     }
 
+    /// What is left without `part`, at least nothing in each bucket: for a part that was counted by
+    /// itself, a moment apart from the whole, so that it may be ahead of it. What was added before
+    /// is [`subtract`](Self::subtract)ed.
+    #[must_use]
+    pub fn without(&self, part: &Self) -> Self {
+        let mut rest = self.clone();
+        for (bucket, taken) in part.iter() {
+            let left = &mut rest.counts[bucket];
+            let taken = taken.min(*left);
+            *left -= taken;
+            rest.count -= taken;
+        }
+        rest
+    }
+
     /// What came since an earlier state of the same cumulative histogram: `self - earlier`.
     ///
     /// ```

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn c04_c05_from_zero_to_forever_and_1_us_apart() {
+    fn c05_from_zero_to_forever_and_1_us_apart() {
         assert_eq!(bucket_of(Duration::ZERO), 0);
         assert_eq!(bucket_of(Duration::from_nanos(1)), 0);
         assert_eq!(bucket_of(LATENCY_MAX), LAST);

@@ -275,6 +275,7 @@ totals! {
     started, not_eligible, finished, failed, abandoned, crossed, hedged, won, primary_finished,
     primary_errors, hedge_finished, hedge_errors, push_back, holdout_finished, holdout_failed,
     treated_finished, treated_failed, failed_despite_primary, probation_skipped,
+    threshold_past_deadline,
 }
 
 fn refusals_to_wire(totals: &Totals) -> proto::Refusals {

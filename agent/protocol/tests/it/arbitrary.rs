@@ -144,7 +144,7 @@ fn hello_any() -> impl Strategy<Value = Hello> {
 
 /// Counters in an order an honest agent can have: the larger ones are sums of the smaller.
 fn totals() -> impl Strategy<Value = Totals> {
-    any::<([u32; 19], [u32; Refusal::ALL.len()])>().prop_map(|(n, refused)| {
+    any::<([u32; 20], [u32; Refusal::ALL.len()])>().prop_map(|(n, refused)| {
         let n = n.map(u64::from);
         let won = n[0];
         let hedged = won + n[1] + n[2] + n[3];
@@ -152,7 +152,7 @@ fn totals() -> impl Strategy<Value = Totals> {
         let failed = n[5];
         let finished = failed + n[6];
         Totals {
-            started: crossed + finished + n[7],
+            started: crossed + finished + n[19] + n[7],
             not_eligible: n[8],
             finished,
             failed,
@@ -171,6 +171,7 @@ fn totals() -> impl Strategy<Value = Totals> {
             treated_failed: n[15],
             failed_despite_primary: n[17],
             probation_skipped: n[18],
+            threshold_past_deadline: n[19],
             refused: refused.map(u64::from),
         }
     })

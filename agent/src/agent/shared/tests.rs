@@ -139,7 +139,20 @@ async fn c20_the_same_directive_twice_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn s9_routes_and_attempts_print_names_and_not_their_insides() {
+async fn b62_letting_go_ends_probation() {
+    let (agent, route) = agent().await;
+    let shared = &agent.keeper.shared;
+    let replica: hedgerow_protocol::ids::ReplicaName = "a:1".parse().unwrap();
+    let mut on = directive("get", 5, Mode::On);
+    on.probation = vec![replica.clone()];
+    shared.apply(on, Instant::now()).unwrap();
+    assert_eq!(route.state.pool.probation(), [replica]);
+    shared.delivered(&BTreeSet::new(), Instant::now());
+    assert!(route.state.pool.probation().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn s09_routes_and_attempts_print_names_and_not_their_insides() {
     let (_agent, route) = agent().await;
     let attempts = |attempt: Attempt| {
         let printed = format!("{attempt:?}");

@@ -29,6 +29,7 @@ struct Fake {
     delivered: Mutex<Vec<BTreeSet<RouteKey>>>,
     acknowledged: Mutex<Vec<Sequence>>,
     covers: Mutex<Vec<Duration>>,
+    not_taken: Mutex<Vec<NotTaken>>,
     ticks: Mutex<u32>,
     heard: Mutex<u32>,
 }
@@ -58,6 +59,10 @@ impl Host for Fake {
 
     fn acknowledged(&self, sequence: Sequence) {
         self.acknowledged.lock().push(sequence);
+    }
+
+    fn not_taken(&self, what: NotTaken) {
+        self.not_taken.lock().push(what);
     }
 
     fn apply(&self, directive: Directive, _now: Instant) -> Result<(), String> {

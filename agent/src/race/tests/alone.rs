@@ -29,7 +29,7 @@ async fn seconds_of_calls(rig: &Rig, seconds: u32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn p01_p02_the_lease_holds_then_the_budget_decays_and_calls_notice_nothing() {
+async fn p01_while_the_lease_holds_calls_notice_nothing_and_all_is_as_directed() {
     let rig = left_alone().await;
     let directed = rig.route.snapshot().effective;
     seconds_of_calls(&rig, 25).await;
@@ -37,8 +37,12 @@ async fn p01_p02_the_lease_holds_then_the_budget_decays_and_calls_notice_nothing
     assert_eq!(leased.effective.budget, directed.budget);
     assert_eq!(leased.effective.threshold.map(Threshold::get), Some(D));
     assert_eq!(leased.link, LinkState::Stale);
+}
 
-    seconds_of_calls(&rig, 20).await;
+#[tokio::test(start_paused = true)]
+async fn p02_after_the_lease_the_budget_decays_and_the_threshold_is_the_agents_own() {
+    let rig = left_alone().await;
+    seconds_of_calls(&rig, 45).await;
     let decaying = rig.route.snapshot().effective.budget.get();
     assert!(decaying < 0.08 && decaying > 0.02, "{decaying}");
 

@@ -1,5 +1,6 @@
 //! Callers that go away.
 
+use hedgerow_protocol::report::ReplicaReport;
 use proptest::prelude::*;
 use tokio::time::{sleep, timeout};
 
@@ -125,6 +126,11 @@ proptest! {
             assert_eq!(report.holdout.count(), t.holdout_finished);
             let on_replicas: u64 = report.replicas.iter().map(|replica| replica.started).sum();
             assert_eq!(on_replicas, t.started);
+            let of_replicas = |count: fn(&ReplicaReport) -> u64| -> u64 {
+                report.replicas.iter().map(count).sum()
+            };
+            assert_eq!(of_replicas(|replica| replica.hedged), t.hedged);
+            assert_eq!(of_replicas(|replica| replica.won), t.won);
             assert_eq!(report.over_budget_seconds, 0);
         });
     }

@@ -234,6 +234,80 @@ async fn b09_a_slow_replica_is_seen_apart_from_the_others_and_switches_nothing_o
 }
 
 #[tokio::test(start_paused = true)]
+async fn failing_replicas_on_probation_are_not_the_dependency_failing() {
+    let names = ["a:1", "b:1", "c:1", "d:1", "e:1"];
+    let replicas = Replicas::new(names.map(|name| (name, None))).unwrap();
+    let mut rig = Rig::with(|route| route.replicas(replicas)).await;
+    rig.direct(|d| d.probation = ["d:1", "e:1"].map(|name| name.parse().unwrap()).to_vec());
+    for _ in 0..4000 {
+        let attempts = |attempt: Attempt| {
+            let fails = attempt.replica().as_str() >= "d:1";
+            async move {
+                sleep(3 * MS).await;
+                if fails { Err(()) } else { Ok(()) }
+            }
+        };
+        let _ = rig.route.call(Call::idempotent(), attempts).await;
+    }
+    let report = rig.report();
+    assert!(report.totals.primary_errors > 200, "{:?}", report.totals);
+    assert_eq!(
+        (report.effective.mode, report.effective.own_off),
+        (Mode::On, false)
+    );
+}
+
+/// The agent's own threshold before and half a minute after one of three replicas is as `bad` says;
+/// and the counters in between.
+async fn one_of_three_becomes(bad: fn() -> Duration) -> ([Duration; 2], Totals) {
+    let policy = hedging_policy();
+    let replicas = Replicas::new([("a:1", None), ("b:1", None), ("c:1", None)]).unwrap();
+    let mut rig = Rig::with(|route| {
+        let route = route.replicas(replicas).deadline(500 * MS);
+        route.hedge_standalone(policy)
+    })
+    .await;
+    let own = || rig.route.snapshot().effective.threshold.unwrap().get();
+    let usual_for_all = |_: &ReplicaName, _: Duration| usual();
+    offer(&rig.route, 300, 20, Arc::new(usual_for_all)).await;
+    let (healthy, before) = (own(), rig.totals());
+    let latency = move |replica: &ReplicaName, _: Duration| {
+        if replica.as_str() == "c:1" {
+            bad()
+        } else {
+            usual()
+        }
+    };
+    let mut most = healthy;
+    for _ in 0..6 {
+        offer(&rig.route, 300, 5, Arc::new(latency)).await;
+        most = most.max(own());
+    }
+    let grown = rig.totals().since(&before).unwrap();
+    let report = rig.report();
+    assert_eq!(
+        (report.effective.mode, report.effective.own_off),
+        (Mode::On, false)
+    );
+    assert_eq!(report.over_budget_seconds, 0);
+    rig.assert_at_rest().await;
+    ([healthy, most], grown)
+}
+
+#[tokio::test(start_paused = true)]
+async fn b08_one_black_hole_of_three_leaves_the_agents_own_threshold_within_twice() {
+    let ([healthy, most], _) = one_of_three_becomes(|| Duration::from_hours(1)).await;
+    assert!(most <= 2 * healthy, "{healthy:?} became {most:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn b09_a_slow_replica_does_not_move_the_agents_own_threshold() {
+    let ([healthy, most], grown) = one_of_three_becomes(|| usual() * 10).await;
+    assert!(most <= healthy * 3 / 2, "{healthy:?} became {most:?}");
+    assert!(grown.won * 2 > grown.hedged, "{grown:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn b10_no_replica_gets_more_than_its_share_and_the_budget() {
     let names = ["a:1", "b:1", "c:1", "d:1"];
     let replicas = Replicas::new(names.map(|name| (name, None))).unwrap();
@@ -248,6 +322,8 @@ async fn b10_no_replica_gets_more_than_its_share_and_the_budget() {
     };
     offer(&rig.route, 300, 60, Arc::new(latency)).await;
     let report = rig.report();
+    let hedges: u64 = report.replicas.iter().map(|replica| replica.hedged).sum();
+    assert!(hedges > 0 && hedges == report.totals.hedged, "{hedges}");
     let share = report.totals.started as f64 / 4.0;
     for replica in &report.replicas {
         let got = (replica.started + replica.hedged) as f64;

@@ -50,107 +50,9 @@ type Row = (
     u64,
 );
 
-/// The threshold is 100 ms.
-const ROWS: &[Row] = &[
-    // Nothing is slow.
-    (Does::Answers(0), Does::Never, Ok(Primary), 0, 0),
-    (Does::Answers(99), Does::Never, Ok(Primary), 99, 0),
-    // The first answer wins.
-    (
-        Does::Answers(500),
-        Does::Answers(20),
-        Ok(Hedge),
-        100 + 20,
-        1,
-    ),
-    (Does::Answers(110), Does::Answers(20), Ok(Primary), 110, 1),
-    // C01: a failing hedge never fails the call, nor ends it.
-    (
-        Does::Answers(150),
-        Does::Fails(10, Retryable),
-        Ok(Primary),
-        150,
-        1,
-    ),
-    (
-        Does::Answers(150),
-        Does::Fails(10, Fatal),
-        Ok(Primary),
-        150,
-        1,
-    ),
-    (
-        Does::Answers(150),
-        Does::Fails(10, PushBack),
-        Ok(Primary),
-        150,
-        1,
-    ),
-    // C02: a retryable failure waits for the hedge; the error is the primary's.
-    (
-        Does::Fails(120, Retryable),
-        Does::Answers(50),
-        Ok(Hedge),
-        100 + 50,
-        1,
-    ),
-    (
-        Does::Fails(120, Retryable),
-        Does::Fails(50, Fatal),
-        Err(failed(Primary, Retryable)),
-        100 + 50,
-        1,
-    ),
-    (
-        Does::Fails(150, Retryable),
-        Does::Fails(10, Fatal),
-        Err(failed(Primary, Retryable)),
-        150,
-        1,
-    ),
-    (
-        Does::Fails(120, Retryable),
-        Does::Never,
-        Err(failed(Primary, Retryable)),
-        2000,
-        1,
-    ),
-    // C03: a fatal failure is returned at once, hedge or not.
-    (
-        Does::Fails(7, Fatal),
-        Does::Never,
-        Err(failed(Primary, Fatal)),
-        7,
-        0,
-    ),
-    (
-        Does::Fails(120, Fatal),
-        Does::Never,
-        Err(failed(Primary, Fatal)),
-        120,
-        1,
-    ),
-    // C14: push-back sends no hedge.
-    (
-        Does::Fails(7, PushBack),
-        Does::Answers(1),
-        Err(failed(Primary, PushBack)),
-        7,
-        0,
-    ),
-    // Nobody answers.
-    (
-        Does::Never,
-        Does::Never,
-        Err(CallError::DeadlineExceeded),
-        2000,
-        1,
-    ),
-];
-
-#[tokio::test(start_paused = true)]
-async fn c01_c02_c03_every_order_of_answers_and_failures() {
-    for (primary, hedge, expected, after, hedges) in ROWS {
+/// The threshold is 100 ms, the deadline 2 s.
+async fn play(rows: &[Row]) {
+    for (primary, hedge, expected, after, hedges) in rows {
         let mut rig = Rig::hedging().await;
         let call = Call::idempotent().deadline(2000 * MS);
         let (outcome, took) = rig.call_as(call, *primary, *hedge).await;
@@ -162,6 +64,81 @@ async fn c01_c02_c03_every_order_of_answers_and_failures() {
         assert_eq!(rig.totals().hedged, *hedges, "{primary:?} {hedge:?}");
         rig.assert_at_rest().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_answer_is_the_calls() {
+    play(&[
+        (Does::Answers(0), Does::Never, Ok(Primary), 0, 0),
+        (Does::Answers(99), Does::Never, Ok(Primary), 99, 0),
+        (Does::Answers(500), Does::Answers(20), Ok(Hedge), 120, 1),
+        (Does::Answers(110), Does::Answers(20), Ok(Primary), 110, 1),
+        (
+            Does::Never,
+            Does::Never,
+            Err(CallError::DeadlineExceeded),
+            2000,
+            1,
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c01_a_failing_hedge_neither_fails_the_call_nor_ends_it() {
+    for verdict in [Retryable, Fatal, PushBack, Verdict::Dropped] {
+        let hedge = Does::Fails(10, verdict);
+        play(&[(Does::Answers(150), hedge, Ok(Primary), 150, 1)]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c02_a_retryable_failure_waits_for_the_hedge_and_is_what_the_caller_sees() {
+    let failure = || Err(failed(Primary, Retryable));
+    let primary = Does::Fails(120, Retryable);
+    play(&[
+        (primary, Does::Answers(50), Ok(Hedge), 150, 1),
+        (primary, Does::Fails(50, Fatal), failure(), 150, 1),
+        (
+            primary,
+            Does::Fails(50, Verdict::Dropped),
+            failure(),
+            150,
+            1,
+        ),
+        (
+            Does::Fails(150, Retryable),
+            Does::Fails(10, Fatal),
+            failure(),
+            150,
+            1,
+        ),
+        // Within the deadline.
+        (primary, Does::Never, failure(), 2000, 1),
+    ])
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c03_a_fatal_failure_is_returned_at_once() {
+    let failure = || Err(failed(Primary, Fatal));
+    play(&[
+        (Does::Fails(7, Fatal), Does::Answers(1), failure(), 7, 0),
+        (
+            Does::Fails(120, Fatal),
+            Does::Answers(50),
+            failure(),
+            120,
+            1,
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c14_push_back_sends_no_hedge() {
+    let failure = Err(failed(Primary, PushBack));
+    play(&[(Does::Fails(7, PushBack), Does::Answers(1), failure, 7, 0)]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,6 +246,39 @@ async fn c10_a_hedge_that_cannot_finish_is_not_sent() {
     let (outcome, _) = rig.call_as(call, Does::Never, Does::Answers(1)).await;
     assert_eq!(outcome, Ok(Hedge));
     rig.assert_at_rest().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn b23_a_policy_that_can_do_nothing_is_seen_in_the_snapshot() {
+    // The threshold is 100 ms: at the deadline it is as good as beyond it.
+    let mut rig = Rig::hedging().await;
+    for deadline in [60 * MS, 100 * MS] {
+        let call = Call::idempotent().deadline(deadline);
+        let _ = rig.call_as(call, Does::Never, Does::Answers(1)).await;
+    }
+    let call = Call::not_idempotent().deadline(60 * MS);
+    let _ = rig.call_as(call, Does::Never, Does::Answers(1)).await;
+    let call = Call::idempotent().deadline(110 * MS);
+    let _ = rig.call_as(call, Does::Never, Does::Answers(1)).await;
+    let totals = rig.route.snapshot().totals;
+    assert_eq!(
+        totals.threshold_past_deadline, 2,
+        "of those it is meant for"
+    );
+    assert_eq!((totals.started, totals.crossed, totals.hedged), (3, 1, 1));
+    assert_eq!(rig.report().totals.threshold_past_deadline, 2);
+    rig.assert_at_rest().await;
+
+    let replicas = crate::Replicas::new([("a:1", None)]).unwrap();
+    let mut rig = Rig::with(|route| route.replicas(replicas)).await;
+    rig.direct(|_| {});
+    rig.earn(1000);
+    let _ = rig.call(Does::Answers(500), Does::Answers(1)).await;
+    let totals = rig.route.snapshot().totals;
+    assert_eq!(
+        (totals.crossed, totals.refused_for(Refusal::NoReplica)),
+        (1, 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,34 +2,44 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::directive::{DirectiveSet, Mode, OffReason};
-use hedgerow_protocol::session::{AgentMessage, ControllerMessage};
+use hedgerow_agent::Agent;
+use hedgerow_protocol::directive::{Directive, DirectiveSet, Mode, OffReason};
+use hedgerow_protocol::session::{
+    AgentMessage, ControllerMessage, ReceivedAgentMessage, ReportAck, Text,
+};
 use hedgerow_protocol::wire::proto;
+use prometheus::{Registry, TextEncoder};
 
 use super::controller::{Controller, Session};
 use super::proxy::{Proxy, Way};
-use super::{agent, applied, directive, hash, held, refusals, refused, route, stamp};
+use super::{TOKEN, agent, applied, directive, hash, held, refusals, refused, route, stamp};
 
 const A_WHILE: Duration = Duration::from_secs(1);
 
 /// Delivers one directive and says what it was answered: its route in force, or the refusal.
-async fn deliver(
-    session: &mut Session,
-    directive: hedgerow_protocol::directive::Directive,
-) -> Result<(), String> {
+async fn deliver(session: &mut Session, directive: Directive) -> Result<(), String> {
     let nonce = session.push(vec![directive]);
+    let mut reason = None;
     let applied = session
-        .until(|message| applied(message).filter(|applied| applied.nonce == nonce))
+        .until(|message| {
+            let this = refused(message).filter(|refused| refused.nonce == nonce);
+            reason = this
+                .map(|refused| refused.reason.to_string())
+                .or(reason.take());
+            applied(message).filter(|applied| applied.nonce == nonce)
+        })
         .await;
-    if !applied.routes.is_empty() {
-        return Ok(());
-    }
-    let refused = session.until(refused).await;
-    Err(refused.reason.to_string())
+    reason.map_or_else(
+        || {
+            assert_eq!(applied.routes.len(), 1, "taken or refused");
+            Ok(())
+        },
+        Err,
+    )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b47_p04_one_refusal_then_the_agent_waits_for_a_newer_one() {
+async fn b47_one_refusal_then_the_agent_waits_for_a_newer_one() {
     let mut controller = Controller::start().await;
     let agent = agent(&controller.url()).await;
     let catalog = route(&agent, "catalog");
@@ -62,7 +72,7 @@ async fn b47_p04_one_refusal_then_the_agent_waits_for_a_newer_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b49_p05_two_controllers_at_5_and_7_never_pull_an_agent_back() {
+async fn b49_two_controllers_at_5_and_7_never_pull_an_agent_back() {
     let mut old = Controller::start().await;
     let mut new = Controller::start().await;
     let proxy = Proxy::start(Way::To(new.address())).await;
@@ -197,7 +207,19 @@ async fn p06_every_report_and_heartbeat_says_what_is_held_so_that_a_lost_push_sh
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b62_b61_empty_doubled_and_oversized_sets_are_refused_whole() {
+async fn b61_sets_with_a_route_twice_or_too_many_are_refused_whole() {
+    let newer = |name: &str| directive(name, stamp(1, 4, 0), Mode::Observing);
+    refused_whole(vec![newer("catalog"), newer("catalog")]).await;
+    refused_whole((0..65).map(|n| newer(&format!("d{n}"))).collect()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b62_an_empty_set_that_is_not_meant_is_refused_whole() {
+    refused_whole(Vec::new()).await;
+}
+
+/// The last good directive stays.
+async fn refused_whole(set: Vec<Directive>) {
     let mut controller = Controller::start().await;
     let agent = agent(&controller.url()).await;
     let catalog = route(&agent, "catalog");
@@ -206,32 +228,20 @@ async fn b62_b61_empty_doubled_and_oversized_sets_are_refused_whole() {
         .await
         .unwrap();
 
-    let newer = |name: &str| directive(name, stamp(1, 4, 0), Mode::Observing);
-    let too_many = (0..65).map(|n| newer(&format!("d{n}"))).collect();
-    for set in [
-        Vec::new(),
-        vec![newer("catalog"), newer("catalog")],
-        too_many,
-    ] {
-        let nonce = session.push(set);
-        let refused = session.until(refused).await;
-        assert_eq!((refused.nonce, refused.route), (nonce, None));
-        assert!(
-            refused.reason.as_str().contains("directives"),
-            "{}",
-            refused.reason
-        );
-        assert_eq!(
-            held(&catalog),
-            (stamp(1, 3, 0), Mode::On),
-            "the last good one stays"
-        );
-    }
+    let nonce = session.push(set);
+    let refused = session.until(refused).await;
+    assert_eq!((refused.nonce, refused.route), (nonce, None));
+    assert!(
+        refused.reason.as_str().contains("directives"),
+        "{}",
+        refused.reason
+    );
+    assert_eq!(held(&catalog), (stamp(1, 3, 0), Mode::On));
     agent.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b60_p03_a_partial_directive_is_refused_alone_and_its_neighbour_stands() {
+async fn b60_a_partial_directive_is_refused_alone_and_its_neighbour_stands() {
     let mut controller = Controller::start().await;
     let agent = agent(&controller.url()).await;
     let (catalog, search) = (route(&agent, "catalog"), route(&agent, "search"));
@@ -266,7 +276,7 @@ async fn b60_p03_a_partial_directive_is_refused_alone_and_its_neighbour_stands()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b62_p02_an_empty_set_that_is_meant_lets_go_of_all_but_what_is_off() {
+async fn b62_an_empty_set_that_is_meant_lets_go_of_all_but_what_is_off() {
     let mut controller = Controller::start().await;
     let agent = agent(&controller.url()).await;
     let (catalog, search) = (route(&agent, "catalog"), route(&agent, "search"));
@@ -291,4 +301,61 @@ async fn b62_p02_an_empty_set_that_is_meant_lets_go_of_all_but_what_is_off() {
         "what a controller switched off only a controller lifts"
     );
     agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p03_what_was_refused_is_counted_in_the_hosts_registry() {
+    let mut controller = Controller::start().await;
+    let registry = Registry::new();
+    let agent = Agent::builder()
+        .service("shop")
+        .controller(controller.url())
+        .token(TOKEN.to_owned().into())
+        .registry(registry.clone())
+        .connect()
+        .await
+        .unwrap();
+    let _catalog = route(&agent, "catalog");
+    let mut session = controller.welcome().await;
+    deliver(&mut session, directive("catalog", stamp(1, 7, 0), Mode::On))
+        .await
+        .unwrap();
+    // The second time it is not told, but counted all the same.
+    for _ in 0..2 {
+        session.push(vec![directive("catalog", stamp(1, 5, 0), Mode::On)]);
+        session.until(applied).await;
+    }
+    session.push(Vec::new());
+    session.until(refused_set).await;
+    let sequence = loop {
+        if let Some(AgentMessage::Report(Ok(sent))) = session.next().await {
+            break sent.report.sequence;
+        }
+    };
+    session.send(ControllerMessage::ReportAck(ReportAck {
+        sequence,
+        refusal: Some(Text::lossy("totals: made up")),
+    }));
+    assert!(session.report().await.report.sequence > sequence);
+
+    let text = TextEncoder::new()
+        .encode_to_string(&registry.gather())
+        .unwrap();
+    for line in [
+        r#"hedgerow_directives_refused_total{scope="directive"} 2"#,
+        r#"hedgerow_directives_refused_total{scope="set"} 1"#,
+        "hedgerow_reports_refused_total 1",
+    ] {
+        assert!(
+            text.lines().any(|found| found == line),
+            "{line} is not in\n{text}"
+        );
+    }
+    agent.shutdown().await;
+}
+
+fn refused_set(message: &ReceivedAgentMessage) -> Option<()> {
+    refused(message)
+        .filter(|refused| refused.route.is_none())
+        .map(drop)
 }

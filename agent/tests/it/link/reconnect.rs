@@ -1,7 +1,9 @@
 //! Streams that end, fall silent or never begin.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use hedgerow_agent::{Attempt, Call};
 use hedgerow_protocol::directive::Mode;
 use hedgerow_protocol::session::{
     AgentMessage, ComeBack, ComeBackReason, ControllerMessage, ReceivedAgentMessage, SentReport,
@@ -45,6 +47,54 @@ async fn b45_a_report_whose_acknowledgement_was_lost_comes_again_with_its_sequen
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn p13_every_call_is_counted_once_over_lost_answers_and_new_streams() {
+    let mut controller = Controller::start().await;
+    let agent = agent(&controller.url()).await;
+    let catalog = route(&agent, "catalog");
+    let call = async || {
+        let attempts = |_: Attempt| async { Ok::<_, ()>(()) };
+        catalog.call(Call::idempotent(), attempts).await.unwrap();
+    };
+    // What a controller applies: each sequence once, however often it comes.
+    let mut applied = BTreeMap::new();
+    let mut made = 0;
+    for stream in 0..4 {
+        let mut session = controller.welcome().await;
+        for _ in 0..3 {
+            call().await;
+            made += 1;
+            let sent = session.report().await;
+            applied.insert(sent.report.sequence, sent.report);
+        }
+        // Taken, but the answer is lost with the stream: it comes again on the next one.
+        call().await;
+        made += 1;
+        let sent = unanswered_report(&mut session).await;
+        let known = applied.insert(sent.report.sequence, sent.report);
+        assert!(known.is_none(), "stream {stream}");
+        session.close();
+    }
+    let mut session = controller.welcome().await;
+    let last = session.report().await.report;
+    applied.insert(last.sequence, last);
+    let newest = session.report().await.report;
+    assert_eq!(
+        newest.routes[0].totals.started, made,
+        "cumulative, never back"
+    );
+    applied.insert(newest.sequence, newest);
+    let sequences: Vec<u64> = applied.keys().map(|sequence| sequence.0).collect();
+    assert_eq!(sequences, (1..=sequences.len() as u64).collect::<Vec<_>>());
+    let counted: u64 = applied
+        .values()
+        .flat_map(|report| &report.routes)
+        .map(|route| route.treated.count())
+        .sum();
+    assert_eq!(counted, made);
+    agent.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b50_identity_and_what_is_held_are_in_the_first_message_of_every_stream() {
     let mut controller = Controller::start().await;
     let agent = agent(&controller.url()).await;
@@ -71,7 +121,7 @@ async fn b50_identity_and_what_is_held_are_in_the_first_message_of_every_stream(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn b55_p09_a_half_open_stream_is_left_and_the_agent_attaches_anew() {
+async fn b55_a_half_open_stream_is_left_and_the_agent_attaches_anew() {
     let mut controller = Controller::start().await;
     let proxy = Proxy::start(Way::To(controller.address())).await;
     let agent = agent(&proxy.url()).await;

@@ -101,6 +101,13 @@ impl Base {
         self.calm.map_or(Duration::ZERO, |since| now.since(since))
     }
 
+    /// The base of before a restart. From here it is learned on, as from any level.
+    pub(crate) fn restore(&mut self, base: Duration) {
+        if let Some(level) = micros(base) {
+            self.replace(level);
+        }
+    }
+
     /// The present speed is the normal one, by a person's word.
     pub(crate) fn accept(&mut self) {
         if let Some(level) = self.median.and_then(micros) {

@@ -189,3 +189,21 @@ fn p14_automatic_changes_are_bounded_recorded_and_end_with_a_person() {
         .unwrap();
     assert_eq!(world.agent(1).mode(&route()), Mode::On);
 }
+
+#[test]
+fn the_base_of_a_route_is_known_again_after_a_restart_and_forgotten_after_an_hour_away() {
+    let mut world = World::hedging();
+    world.seconds(30, &[(route(), CALLS)]);
+    let base = |world: &World| {
+        let course = &world.view(&route()).course;
+        course.last().and_then(|point| point.base_ms)
+    };
+    let before = base(&world);
+    assert!(before.is_some());
+    world.restart(AWAY);
+    world.second(&[(route(), CALLS)]);
+    assert_eq!(base(&world), before);
+    world.restart(Duration::from_mins(61));
+    world.second(&[(route(), CALLS)]);
+    assert_eq!(base(&world), None);
+}

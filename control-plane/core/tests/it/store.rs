@@ -7,6 +7,7 @@ use hedgerow_core::effect::{
 };
 use hedgerow_core::event::{Event, KillScope, WriteId};
 use hedgerow_core::moment::Moment;
+use hedgerow_core::view::Point;
 use hedgerow_protocol::directive::{Directive, Mode};
 use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey};
 use hedgerow_protocol::policy::Policy;
@@ -38,6 +39,8 @@ pub(crate) struct Store {
     /// Every notice, in order: what receivers are told.
     pub(crate) notices: Vec<AlertState>,
     pub(crate) points: usize,
+    /// The newest point of each route.
+    pub(crate) newest: BTreeMap<RouteKey, Point>,
 }
 
 impl Default for Store {
@@ -54,6 +57,7 @@ impl Default for Store {
             audit: Vec::new(),
             notices: Vec::new(),
             points: 0,
+            newest: BTreeMap::new(),
         }
     }
 }
@@ -122,7 +126,10 @@ impl Store {
                 Record::Transition(transition) => self.transitions.push(transition),
                 Record::Audit(row) => self.audit.push(row),
                 Record::Alert(state) => self.notices.push(state),
-                Record::History { .. } => self.points += 1,
+                Record::History { route, point } => {
+                    self.points += 1;
+                    self.newest.insert(route, point);
+                }
                 Record::Epoch(epoch) => {
                     assert!(epoch > self.epoch, "epoch {epoch} after {}", self.epoch);
                     self.epoch = epoch;
@@ -151,6 +158,7 @@ impl Store {
             kills: self.kills.values().cloned().collect(),
             modes: self.modes.values().cloned().collect(),
             alerts: firing.into_values().collect(),
+            points: self.newest.clone().into_iter().collect(),
         }
     }
 

@@ -13,30 +13,30 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 #[derive(Debug, Clone)]
-pub(super) struct Got {
-    pub(super) id: String,
-    pub(super) timestamp: i64,
-    pub(super) signature: String,
-    pub(super) bytes: Vec<u8>,
-    pub(super) body: Value,
-    pub(super) answered: u16,
+pub(crate) struct Got {
+    pub(crate) id: String,
+    pub(crate) timestamp: i64,
+    pub(crate) signature: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) body: Value,
+    pub(crate) answered: u16,
 }
 
 impl Got {
-    pub(super) fn kind(&self) -> &str {
+    pub(crate) fn kind(&self) -> &str {
         self.body["type"].as_str().unwrap()
     }
-    pub(super) fn episode(&self) -> &str {
+    pub(crate) fn episode(&self) -> &str {
         self.body["data"]["alert"].as_str().unwrap()
     }
 }
 
 /// What a receiver answers to its request of this number, from 0.
-pub(super) type Answer = Box<dyn Fn(usize) -> Response + Send>;
+pub(crate) type Answer = Box<dyn Fn(usize) -> Response + Send>;
 
 /// A receiver whose answer can be changed.
 #[derive(Clone)]
-pub(super) struct Sink {
+pub(crate) struct Sink {
     got: Arc<Mutex<Vec<Got>>>,
     answer: Arc<Mutex<Answer>>,
 }
@@ -57,7 +57,7 @@ async fn take(State(sink): State<Sink>, headers: HeaderMap, bytes: Bytes) -> Res
 }
 
 impl Sink {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let answer: Answer = Box::new(|_| StatusCode::NO_CONTENT.into_response());
         Self {
             got: Arc::default(),
@@ -65,28 +65,28 @@ impl Sink {
         }
     }
 
-    pub(super) fn answers(&self, answer: impl Fn(usize) -> Response + Send + 'static) {
+    pub(crate) fn answers(&self, answer: impl Fn(usize) -> Response + Send + 'static) {
         *self.answer.lock() = Box::new(answer);
     }
 
-    pub(super) async fn serve(&self) -> SocketAddr {
+    pub(crate) async fn serve(&self) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         self.serve_on(listener);
         address
     }
 
-    pub(super) fn serve_on(&self, listener: TcpListener) {
+    pub(crate) fn serve_on(&self, listener: TcpListener) {
         let app = Router::new().fallback(take).with_state(self.clone());
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
     }
 
-    pub(super) fn got(&self) -> Vec<Got> {
+    pub(crate) fn got(&self) -> Vec<Got> {
         self.got.lock().clone()
     }
 
     /// What it took, as (episode, kind), in order.
-    pub(super) fn taken(&self) -> Vec<(String, String)> {
+    pub(crate) fn taken(&self) -> Vec<(String, String)> {
         self.got()
             .into_iter()
             .filter(|got| (200..300).contains(&got.answered))

@@ -16,6 +16,7 @@ use secrecy::ExposeSecret as _;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
+use crate::alerts::sink::Sink;
 use crate::logged::Log;
 use crate::running::{Running, SHOP_TOKEN, settings};
 use crate::standing::eventually;
@@ -117,6 +118,24 @@ async fn with_a_hostile_receiver(folder: TempDir) -> (Running, String) {
         },
         shown,
     )
+}
+
+#[tokio::test]
+async fn a_notice_links_to_the_listener_where_no_public_address_is_set() {
+    let pager = Sink::new();
+    let receiver = format!(
+        "[[receiver]]\nname = \"pager\"\nkind = \"webhook\"\nallow_private = true\n\
+         url = \"http://{}/\"\nsecret = \"{SECRET}\"\n",
+        pager.serve().await
+    );
+    let folder = with_an_alert().await;
+    let app = App::start(settings(folder.path(), &receiver))
+        .await
+        .unwrap();
+    eventually("the notice came", async || !pager.got().is_empty()).await;
+    let expected = format!("http://{}/dependencies/catalog/get", app.http_address());
+    assert_eq!(pager.got()[0].body["data"]["link"], expected);
+    app.stop().await;
 }
 
 #[tokio::test]

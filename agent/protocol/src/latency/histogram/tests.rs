@@ -20,7 +20,7 @@ fn us(duration: Duration) -> f64 {
 }
 
 #[test]
-fn b26_c04_the_extremes_are_clamped_and_none_is_lost() {
+fn b26_the_extremes_are_clamped_and_none_is_lost() {
     let mut histogram = Histogram::new();
     let extremes = [
         Duration::ZERO,
@@ -218,4 +218,17 @@ proptest! {
         histogram.subtract(&other.to_sparse()).unwrap();
         prop_assert_eq!(histogram, before);
     }
+}
+
+#[test]
+fn without_a_part_that_is_ahead_of_the_whole_nothing_is_left_and_the_rest_adds_up() {
+    let mut whole = Histogram::new();
+    let mut part = Histogram::new();
+    for (bucket, all, of_it) in [(3, 5, 2), (4, 1, 3), (900, 7, 0)] {
+        whole.add_to_bucket(bucket, all).unwrap();
+        part.add_to_bucket(bucket, of_it).unwrap();
+    }
+    let rest = whole.without(&part);
+    assert_eq!(rest.iter().collect::<Vec<_>>(), [(3, 3), (900, 7)]);
+    assert_eq!(rest.count(), 10);
 }

@@ -59,6 +59,7 @@ fn a_refused_report_is_done_with_and_told_once() {
         refusal: Some(reason.clone()),
     }));
     assert_eq!(outputs, [Output::Notice(Notice::ReportRefused(reason))]);
+    assert_eq!(*rig.host.not_taken.lock(), [NotTaken::Report]);
     assert_eq!(reports(&rig.pass(SECOND))[0].report.sequence, Sequence(2));
 }
 
@@ -85,7 +86,7 @@ fn p06_what_is_held_goes_with_every_report_and_heartbeat() {
 }
 
 #[test]
-fn b47_p04_one_refusal_for_a_stamp_then_wait_for_a_newer_one() {
+fn b47_one_refusal_for_a_stamp_then_wait_for_a_newer_one() {
     let mut rig = Rig::new();
     rig.attach();
     rig.message(set(1, vec![directive("a", stamp(1, 7))]));
@@ -93,7 +94,7 @@ fn b47_p04_one_refusal_for_a_stamp_then_wait_for_a_newer_one() {
         let outputs = rig.message(set(nonce, vec![directive("a", stamp(1, 5))]));
         let expected = usize::from(nonce == 2);
         assert_eq!(refusals(&outputs).len(), expected, "delivery {nonce}");
-        let Some(AgentMessage::Applied(applied)) = sent(&outputs).first() else {
+        let Some(AgentMessage::Applied(applied)) = sent(&outputs).last() else {
             panic!("a set is answered: {outputs:?}");
         };
         assert_eq!((applied.nonce, applied.routes.len()), (nonce, 0));
@@ -148,9 +149,10 @@ fn p03_each_directive_stands_or_falls_alone() {
     assert_eq!(
         sent(&outputs),
         [
-            &AgentMessage::Applied(Applied { nonce: 4, routes }),
-            &AgentMessage::Refused(refused)
-        ]
+            &AgentMessage::Refused(refused),
+            &AgentMessage::Applied(Applied { nonce: 4, routes })
+        ],
+        "what stands is said last, as fleet.proto has it"
     );
     let named: BTreeSet<_> = ["a", "b", "c"].map(route).into();
     assert_eq!(
@@ -158,10 +160,11 @@ fn p03_each_directive_stands_or_falls_alone() {
         [named],
         "the refused one is named as well"
     );
+    assert_eq!(*rig.host.not_taken.lock(), [NotTaken::Directive]);
 }
 
 #[test]
-fn b61_b62_a_refused_set_changes_nothing_and_is_answered_once() {
+fn b61_a_refused_set_changes_nothing_and_is_answered_once() {
     let mut rig = Rig::new();
     rig.attach();
     rig.message(set(1, vec![directive("a", stamp(1, 7))]));
@@ -173,6 +176,11 @@ fn b61_b62_a_refused_set_changes_nothing_and_is_answered_once() {
         })));
         assert_eq!(refusals(&outputs).len(), usize::from(nonce == 2));
     }
+    assert_eq!(
+        *rig.host.not_taken.lock(),
+        [NotTaken::Set; 4],
+        "told once, counted each time"
+    );
     assert_eq!(rig.host.held(), before);
     assert_eq!(
         (*rig.host.applies.lock(), rig.host.delivered.lock().len()),

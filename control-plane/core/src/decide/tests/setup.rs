@@ -4,7 +4,6 @@ use hedgerow_protocol::ids::DependencyName;
 use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 
 use crate::memory::Memory;
-use crate::moment::Moment;
 
 /// SplitMix64: small, seeded, good enough for arrivals and latencies.
 #[derive(Debug, Clone)]
@@ -100,9 +99,11 @@ pub(super) struct Script {
     pub(super) policy: Option<Policy>,
     pub(super) replicas_per_agent_max: u32,
     /// Done to the memory before the next decision.
-    pub(super) order: Option<fn(&mut Memory, Moment)>,
+    pub(super) order: Option<fn(&mut Memory)>,
     /// The controller starts anew, with what its store kept.
     pub(super) restart: bool,
+    /// Whether that store had no base to give.
+    pub(super) base_lost: bool,
 }
 
 impl Setup {

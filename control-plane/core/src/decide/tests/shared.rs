@@ -2,9 +2,10 @@
 
 use hedgerow_protocol::directive::{Mode, OffReason};
 
-use super::setup::{Fate, STALLS, Setup};
+use super::setup::{Fate, STALLS, Script, Setup};
 use super::world::World;
 use crate::memory::Memory;
+use crate::moment::Moment;
 
 const PROBING: Mode = Mode::Probing(OffReason::SharedSlowdown);
 
@@ -171,18 +172,46 @@ fn a_new_speed_that_lasts_becomes_the_base_and_a_persons_word_does_it_at_once() 
 
 #[test]
 fn p02_what_was_off_stays_off_over_a_restart_until_it_is_found_well() {
-    let mut setup = all_slower(31, 5.0);
-    setup.script = |second, script| script.restart = second == 60;
-    let world = World::run(setup, 150);
-    for row in world.between(60, 75) {
-        assert_eq!(row.decision.mode, PROBING, "second {}", row.second);
+    let scripts: [fn(u64, &mut Script); 2] = [
+        |second, script| script.restart = second == 60,
+        |second, script| (script.restart, script.base_lost) = (second == 60, true),
+    ];
+    for script in scripts {
+        let mut setup = all_slower(31, 5.0);
+        setup.script = script;
+        let world = World::run(setup, 150);
+        for row in world.between(60, 75) {
+            assert_eq!(row.decision.mode, PROBING, "second {}", row.second);
+        }
+        assert_eq!(
+            world.row(150).decision.mode,
+            Mode::On,
+            "{:?}",
+            world.changes()
+        );
     }
-    assert_eq!(
-        world.row(150).decision.mode,
-        Mode::On,
-        "{:?}",
-        world.changes()
+}
+
+#[test]
+fn a_fault_that_begins_just_before_a_restart_is_seen_by_the_base_of_before() {
+    let mut setup = all_slower(33, 5.0);
+    setup.script = |second, script| script.restart = second == 41;
+    let world = World::run(setup, 130);
+    let words = world.one_off_one_on((40, 10), (70, 30));
+    assert!(
+        words.starts_with("off: shared slowdown (median "),
+        "{words}"
     );
+}
+
+#[test]
+fn p18_an_off_that_was_stored_by_a_clock_since_set_back_ends_like_any_other() {
+    let (now, ahead) = (
+        Moment::from_millis(1_000_000),
+        Moment::from_millis(9_000_000),
+    );
+    let memory = Memory::restore(PROBING, ahead, now);
+    assert_eq!(memory.since(), now);
 }
 
 #[test]

@@ -95,6 +95,7 @@ impl World {
                 replicas_per_agent_max: setup.replicas as u32,
                 order: None,
                 restart: false,
+                base_lost: false,
             },
             rows: Vec::new(),
             setup,
@@ -399,10 +400,14 @@ impl World {
         let now = Moment::from_millis(self.now / 1_000);
         if std::mem::take(&mut self.script.restart) {
             self.windows = Windows::new();
+            let base = self.memory.base().filter(|_| !self.script.base_lost);
             self.memory = Memory::restore(self.memory.mode(), self.memory.since(), now);
+            if let Some(base) = base {
+                self.memory.restore_base(base);
+            }
         }
         if let Some(order) = self.script.order.take() {
-            order(&mut self.memory, now);
+            order(&mut self.memory);
         }
         let situation = Situation {
             now,
