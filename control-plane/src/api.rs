@@ -3,6 +3,9 @@
 //! Invariant: every path under `/api/v1`, known or not, answers 401 to whoever is nobody (S10). The
 //! check is a layer around all of them, not a line in each handler.
 //!
+//! Fields that end in `_ms` are milliseconds, numbers with digits after the point; moments (`at`,
+//! `since`, `started`, ...) are whole milliseconds since 1970, UTC. What cannot be known is null.
+//!
 //! Every error is `application/problem+json` (RFC 9457) and says what was expected.
 
 mod body;

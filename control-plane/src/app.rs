@@ -8,7 +8,6 @@
 mod error;
 mod http;
 
-use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,10 +86,7 @@ impl App {
         let (leaving, stop) = (CancellationToken::new(), CancellationToken::new());
         let (metrics, wake) = (Metrics::new(), Arc::new(Notify::new()));
         let (engine, core) = Engine::start(Parts {
-            settings: CoreSettings {
-                controller: settings.name.clone(),
-                ..CoreSettings::default()
-            },
+            settings: core_settings(&settings),
             store: store.clone(),
             receivers: receivers.iter().map(|it| it.name().to_owned()).collect(),
             wake: Arc::clone(&wake),
@@ -105,21 +101,17 @@ impl App {
 
         let auth = Auth::new(store.clone());
         let login = first_login(&auth, &settings, http_at).await?;
-        let notices = deliver(
-            &settings, http_at, &metrics, &store, receivers, wake, &leaving,
+        let resting = rest(
+            delivering(&settings, http_at, &metrics),
+            &store,
+            receivers,
+            wake,
+            engine.clock(),
+            &leaving,
         );
-        let resting = vec![
-            tokio::spawn(notices),
-            tokio::spawn(prune(store.clone(), engine.clock(), leaving.clone())),
-        ];
         let router = http::router(&settings, http_at, &engine, &store, auth, &metrics);
-        let pages = serve_http(
-            http,
-            http_tls,
-            router,
-            HttpLimits::default(),
-            leaving.clone(),
-        );
+        let limits = HttpLimits::default();
+        let pages = serve_http(http, http_tls, router, limits, leaving.clone());
         let agents = Server {
             identities: Identities::new(settings.agent_tokens.clone(), store.clone()),
             engine: engine.clone(),
@@ -243,6 +235,13 @@ async fn ended_within<T>(limit: Duration, what: &str, tasks: Vec<JoinHandle<T>>)
     }
 }
 
+fn core_settings(settings: &Settings) -> CoreSettings {
+    CoreSettings {
+        controller: settings.name.clone(),
+        ..CoreSettings::default()
+    }
+}
+
 fn receivers(settings: &Settings) -> Result<Vec<alerts::Receiver>, AppError> {
     settings
         .receivers
@@ -295,19 +294,28 @@ async fn first_login(
     }))
 }
 
-fn deliver(
-    settings: &Settings,
-    http: SocketAddr,
-    metrics: &Metrics,
+fn delivering(settings: &Settings, http: SocketAddr, metrics: &Metrics) -> alerts::Delivering {
+    alerts::Delivering {
+        dashboard: settings.link_base(http),
+        metrics: metrics.clone(),
+        ..alerts::Delivering::default()
+    }
+}
+
+/// What is done beside serving: notices, and letting go of what is old.
+fn rest(
+    delivering: alerts::Delivering,
     store: &Store,
     receivers: Vec<alerts::Receiver>,
     wake: Arc<Notify>,
+    clock: Clock,
     leaving: &CancellationToken,
-) -> impl Future<Output = ()> + Send + 'static {
-    let mut delivering = alerts::Delivering::default();
-    delivering.dashboard = settings.link_base(http);
-    delivering.metrics = metrics.clone();
-    alerts::deliver(delivering, store.clone(), receivers, wake, leaving.clone())
+) -> Vec<JoinHandle<()>> {
+    let notices = alerts::deliver(delivering, store.clone(), receivers, wake, leaving.clone());
+    vec![
+        tokio::spawn(notices),
+        tokio::spawn(prune(store.clone(), clock, leaving.clone())),
+    ]
 }
 
 /// Lets go of old history now and then.

@@ -211,26 +211,32 @@ impl Keeping {
     }
 }
 
-/// What ended in a second. Replicas on probation say little about errors: they get few calls.
+/// What ended in a second, but for primaries of replicas on probation: those were judged already.
 fn ended(route: &RouteState, second: &Second, replicas: &[ReplicaSecond]) -> Ended {
     let growth = &second.growth;
     let probation = route.pool.probation();
-    let replicas = replicas
-        .iter()
-        .map(|own| ReplicaErrors {
-            replica: own.replica.clone(),
-            finished: own.growth.finished(),
-            errors: own.growth.errors,
-        })
-        .filter(|own| own.finished > 0 && !probation.contains(&own.replica))
-        .collect();
-    Ended {
+    let mut ended = Ended {
         primaries: growth.primary_finished,
         errors: growth.primary_errors,
         attempts: growth.primary_finished + growth.hedge_finished,
         push_back: growth.push_back,
-        replicas,
+        replicas: Vec::new(),
+    };
+    for own in replicas {
+        let (finished, errors) = (own.growth.finished(), own.growth.errors);
+        if probation.contains(&own.replica) {
+            // What ends as the second does may be counted on either side of it.
+            ended.primaries = ended.primaries.saturating_sub(finished);
+            ended.errors = ended.errors.saturating_sub(errors);
+        } else if finished > 0 {
+            ended.replicas.push(ReplicaErrors {
+                replica: own.replica.clone(),
+                finished,
+                errors,
+            });
+        }
     }
+    ended
 }
 
 /// The replicas a report has room for: those with most that is new.

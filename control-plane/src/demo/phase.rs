@@ -6,6 +6,10 @@ use super::line::{Course, share};
 
 /// Figures of a phase; `null` where there is no value.
 #[derive(Debug, Clone, Default, Serialize)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "`phase` is the name in the printed object"
+)]
 pub(crate) struct Phase {
     pub(crate) phase: &'static str,
     pub(crate) calls: u64,
@@ -102,41 +106,8 @@ impl Phase {
             ),
         );
         match self.phase {
-            "healthy" => {
-                must(
-                    self.hedge_rate.is_some_and(|r| (0.035..=0.06).contains(&r)),
-                    format!("hedge rate {:?}, expected 0.035 to 0.06", self.hedge_rate),
-                );
-                must(self.halves_the_tail(), self.tail_words());
-                must(
-                    self.mode == "on",
-                    format!("mode {}, expected on", self.mode),
-                );
-                must(
-                    self.offs == 0,
-                    format!("hedging went off {} times", self.offs),
-                );
-            }
-            "one_replica_slow" => {
-                must(self.halves_the_tail(), self.tail_words());
-                must(self.seconds_over_budget == 0, self.budget_words());
-                must(
-                    self.mode == "on" && self.offs == 0,
-                    format!(
-                        "mode {}, {} offs, expected on and none",
-                        self.mode, self.offs
-                    ),
-                );
-                must(self.replica.is_some(), "no replica is named".into());
-                must(
-                    self.seen.page_names_replica,
-                    "the page does not name the replica".into(),
-                );
-                must(
-                    self.seen.alert_names_replica,
-                    "no alert names the replica".into(),
-                );
-            }
+            "healthy" => self.healthy_as_promised(&mut must),
+            "one_replica_slow" => self.one_slow_as_promised(&mut must),
             "all_slow" => {
                 self.off_as_promised("shared_slowdown", 10.0, &mut must);
                 must(self.seconds_over_budget == 0, self.budget_words());
@@ -155,22 +126,61 @@ impl Phase {
                     ),
                 );
             }
-            _ => {
-                must(
-                    self.mode == "on",
-                    format!("mode {}, expected on", self.mode),
-                );
-                must(
-                    self.on_after_s.is_some_and(|s| s <= 60.0),
-                    format!("on again after {:?} s, expected within 60", self.on_after_s),
-                );
-                must(
-                    self.ons == 1 && self.offs == 0,
-                    format!("{} ons and {} offs, expected one on", self.ons, self.offs),
-                );
-            }
+            _ => self.on_as_promised(&mut must),
         }
         broken
+    }
+
+    fn healthy_as_promised(&self, must: &mut impl FnMut(bool, String)) {
+        must(
+            self.hedge_rate.is_some_and(|r| (0.035..=0.06).contains(&r)),
+            format!("hedge rate {:?}, expected 0.035 to 0.06", self.hedge_rate),
+        );
+        must(self.halves_the_tail(), self.tail_words());
+        must(
+            self.mode == "on",
+            format!("mode {}, expected on", self.mode),
+        );
+        must(
+            self.offs == 0,
+            format!("hedging went off {} times", self.offs),
+        );
+    }
+
+    fn one_slow_as_promised(&self, must: &mut impl FnMut(bool, String)) {
+        must(self.halves_the_tail(), self.tail_words());
+        must(self.seconds_over_budget == 0, self.budget_words());
+        must(
+            self.mode == "on" && self.offs == 0,
+            format!(
+                "mode {}, {} offs, expected on and none",
+                self.mode, self.offs
+            ),
+        );
+        must(self.replica.is_some(), "no replica is named".into());
+        must(
+            self.seen.page_names_replica,
+            "the page does not name the replica".into(),
+        );
+        must(
+            self.seen.alert_names_replica,
+            "no alert names the replica".into(),
+        );
+    }
+
+    fn on_as_promised(&self, must: &mut impl FnMut(bool, String)) {
+        must(
+            self.mode == "on",
+            format!("mode {}, expected on", self.mode),
+        );
+        must(
+            self.on_after_s.is_some_and(|s| s <= 60.0),
+            format!("on again after {:?} s, expected within 60", self.on_after_s),
+        );
+        must(
+            self.ons == 1 && self.offs == 0,
+            format!("{} ons and {} offs, expected one on", self.ons, self.offs),
+        );
     }
 
     fn off_as_promised(&self, reason: &str, within_s: f64, must: &mut impl FnMut(bool, String)) {

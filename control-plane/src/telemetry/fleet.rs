@@ -2,6 +2,7 @@
 //! kept for routes that are gone.
 
 use hedgerow_core::view::{AgentState, AlertPhase, FleetSnapshot, RouteView};
+use hedgerow_protocol::report::Refusal;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Opts};
@@ -39,6 +40,7 @@ impl Collector for FleetCollector {
         let snapshot = self.engine.snapshot();
         let mut families = controller(&snapshot);
         families.extend(routes(&snapshot));
+        families.extend(counted(&snapshot));
         families
     }
 }
@@ -53,15 +55,17 @@ fn int_gauges(name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
     IntGaugeVec::new(Opts::new(name, help), labels).expect("the names in this file are valid")
 }
 
+fn counters(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    let name = format!("hedgerow_controller_{name}");
+    IntCounterVec::new(Opts::new(name, help), labels).expect("the names in this file are valid")
+}
+
 fn controller(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
-    let reports = IntCounterVec::new(
-        Opts::new(
-            "hedgerow_controller_reports_total",
-            "Reports of agents, by outcome.",
-        ),
+    let reports = counters(
+        "reports_total",
+        "Reports of agents, by outcome.",
         &["outcome"],
-    )
-    .expect("the names in this file are valid");
+    );
     let it = &snapshot.controller;
     for (outcome, count) in [
         ("counted", it.reports),
@@ -113,7 +117,11 @@ fn controller(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
 
 fn routes(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
     let hedge_rate = gauges("hedge_rate", "Hedges sent / eligible calls started.", ROUTE);
-    let demand = gauges("demand", "Crossed calls / eligible calls started.", ROUTE);
+    let demand = gauges(
+        "demand",
+        "Calls that crossed on replicas not named, times the share hedged / eligible calls started.",
+        ROUTE,
+    );
     let win_rate = gauges(
         "win_rate",
         "Hedges that answered first / hedges sent.",
@@ -132,11 +140,6 @@ fn routes(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
         "1 for the mode in force.",
         &["dependency", "operation", "mode", "reason"],
     );
-    let over = int_gauges(
-        "seconds_over_budget",
-        "Seconds with more hedges than the budget allows, since the controller started.",
-        ROUTE,
-    );
     for route in snapshot.routes.values() {
         let labels = labels(route);
         let reason = route
@@ -145,8 +148,6 @@ fn routes(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
             .map_or("", hedgerow_protocol::directive::OffReason::as_str);
         mode.with_label_values(&[labels[0], labels[1], route.mode.as_str(), reason])
             .set(1);
-        over.with_label_values(&labels)
-            .set(whole(route.seconds_over_budget));
         // What cannot be known has no sample: 0 would be a lie.
         let Some(figures) = &route.figures else {
             continue;
@@ -174,9 +175,50 @@ fn routes(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
         budget.collect(),
         calls.collect(),
         mode.collect(),
-        over.collect(),
     ]
     .concat()
+}
+
+/// What agents have counted since this controller started (B86).
+fn counted(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
+    let started = counters("calls_total", "Eligible calls started.", ROUTE);
+    let crossed = counters("crossed_total", "Calls unanswered at the threshold.", ROUTE);
+    let hedged = counters("hedges_total", "Hedges sent.", ROUTE);
+    let won = counters("hedges_won_total", "Hedges that answered first.", ROUTE);
+    let over = counters(
+        "over_budget_seconds_total",
+        "Seconds with more hedges than the budget allows.",
+        ROUTE,
+    );
+    let refused = counters(
+        "hedges_refused_total",
+        "Crossed calls that were not hedged, by reason.",
+        &["dependency", "operation", "reason"],
+    );
+    for route in snapshot.routes.values() {
+        let (labels, totals) = (labels(route), &route.totals);
+        for (counter, count) in [
+            (&started, totals.started),
+            (&crossed, totals.crossed),
+            (&hedged, totals.hedged),
+            (&won, totals.won),
+            (&over, route.seconds_over_budget),
+        ] {
+            counter.with_label_values(&labels).inc_by(count);
+        }
+        for reason in Refusal::ALL {
+            let count = totals.refused_for(reason);
+            if count > 0 {
+                refused
+                    .with_label_values(&[labels[0], labels[1], reason.as_str()])
+                    .inc_by(count);
+            }
+        }
+    }
+    [&started, &crossed, &hedged, &won, &over, &refused]
+        .into_iter()
+        .flat_map(Collector::collect)
+        .collect()
 }
 
 fn labels(route: &RouteView) -> [&str; 2] {

@@ -29,8 +29,15 @@ pub struct Health {
     store: Store,
     metrics: Metrics,
     metrics_public: bool,
-    /// When the store was last asked, and what was wrong with it.
-    asked: Arc<tokio::sync::Mutex<Option<(Instant, Option<String>)>>>,
+    asked: Arc<tokio::sync::Mutex<Option<Asked>>>,
+}
+
+/// The store's last answer.
+#[derive(Debug)]
+struct Asked {
+    at: Instant,
+    /// What was wrong with it.
+    problem: Option<String>,
 }
 
 /// The routes.
@@ -99,14 +106,17 @@ impl Health {
     async fn unwritable(&self) -> Option<String> {
         // Whoever comes meanwhile waits for the same answer.
         let mut asked = self.asked.lock().await;
-        if let Some((at, problem)) = &*asked
+        if let Some(Asked { at, problem }) = &*asked
             && at.elapsed() < WRITABLE_FOR
         {
             return problem.clone();
         }
         let checked = self.store.check_writable().await;
         let problem = checked.err().map(|error| error.in_full());
-        *asked = Some((Instant::now(), problem.clone()));
+        *asked = Some(Asked {
+            at: Instant::now(),
+            problem: problem.clone(),
+        });
         problem
     }
 }

@@ -34,6 +34,8 @@ async fn metrics_tell_of_the_fleet_and_of_the_controller_and_of_nothing_unknown(
         "hedgerow_controller_mode{dependency=\"catalog\",mode=\"",
         "hedgerow_controller_tick_seconds_count",
         "hedgerow_controller_pushes_total",
+        "hedgerow_controller_calls_total{dependency=\"catalog\",operation=\"get\"} 100",
+        "hedgerow_controller_hedges_total{dependency=\"catalog\",operation=\"get\"} 0",
     ] {
         assert!(text.contains(line), "{line} in\n{text}");
     }

@@ -6,7 +6,6 @@ use hedgerow_protocol::units::as_millis;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(as_millis(*value))
 }
