@@ -114,7 +114,7 @@ impl AgentBuilder {
         self
     }
 
-    /// Takes what the environment says (see [`env`]) for everything that was not set before.
+    /// Takes what the environment says (see [`mod@env`]) for everything that was not set before.
     pub fn from_env(self) -> Self {
         self.filled_from(|name| std::env::var(name).ok())
     }

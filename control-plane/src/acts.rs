@@ -80,6 +80,9 @@ impl Acting<'_> {
     }
 
     async fn order(self, order: Order, reason: &str) -> Result<Done, ActError> {
+        if let Some(problem) = unreadable(reason.trim()) {
+            return Err(ActError::Reason(problem));
+        }
         let actor = Actor {
             name: self.operator.name.clone(),
             via: self.via,
@@ -94,8 +97,69 @@ impl Acting<'_> {
     }
 }
 
+/// What keeps a text from being read in the record as it was written; none where nothing does. An
+/// empty one is the core's to judge.
+fn unreadable(text: &str) -> Option<String> {
+    let odd = text.chars().find(|c| c.is_control() || overrides(*c));
+    if let Some(odd) = odd {
+        return Some(format!(
+            "it has the character U+{:04X}: expected plain text in one line, without control characters and marks that turn the direction of reading",
+            u32::from(odd)
+        ));
+    }
+    (!text.is_empty() && text.chars().all(|c| c.is_whitespace() || invisible(c))).then(|| {
+        "it has only characters that cannot be seen: expected a few words that say why".to_owned()
+    })
+}
+
+/// Embeddings, overrides and isolates of writing direction: with them a line reads other than it is.
+fn overrides(c: char) -> bool {
+    matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Characters without width, which may stand between others.
+fn invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2065}'
+            | '\u{206A}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}'
+            | '\u{FEFF}' | '\u{FFA0}' | '\u{E0000}'..='\u{E0FFF}'
+    )
+}
+
 /// The core answered another question than was asked: nothing can be said of what changed.
 fn mismatched(done: &Done) -> ActError {
     tracing::error!(?done, "the core's answer does not belong to the order");
     ActError::NoAnswer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s08_a_reason_is_text_that_reads_as_it_was_written() {
+        for fine in [
+            "",
+            "maintenance of catalog",
+            "Störung \u{26A0}\u{FE0F}",
+            "a\u{200D}b",
+        ] {
+            assert_eq!(unreadable(fine), None, "{fine:?}");
+        }
+        for (bad, said) in [
+            ("a\nb", "U+000A"),
+            ("a\u{1B}[2J", "U+001B"),
+            ("a\0", "U+0000"),
+            ("a\u{202E}b", "U+202E"),
+            ("\u{2067}b", "U+2067"),
+            ("\u{200B}\u{FEFF}", "cannot be seen"),
+            ("\u{200B} \u{2060}", "cannot be seen"),
+        ] {
+            let problem = unreadable(bad).unwrap();
+            assert!(problem.contains(said), "{bad:?}: {problem}");
+            assert!(problem.contains("expected"), "{problem}");
+        }
+    }
 }

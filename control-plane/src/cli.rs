@@ -24,6 +24,9 @@ enum Command {
     Serve(Box<ServeArgs>),
     /// Show the whole product on this machine: a controller, replicas, clients, and what goes wrong.
     Demo(crate::demo::DemoArgs),
+    /// The demo's controller: `serve`, for as long as the demo lives.
+    #[command(hide = true)]
+    DemoController(Box<ServeArgs>),
     /// One of the demo's client processes.
     #[command(hide = true)]
     DemoClient(crate::demo::ClientArgs),
@@ -54,6 +57,10 @@ impl Cli {
         match self.command {
             Command::Serve(args) => serve::run(*args).await?,
             Command::Demo(args) => return crate::demo::run(args).await.map(verdict),
+            Command::DemoController(args) => tokio::select! {
+                served = serve::run(*args) => served?,
+                () = crate::demo::until_stdin_ends() => {}
+            },
             Command::DemoClient(args) => crate::demo::run_client(args).await?,
             Command::LoginLink(it) => it.run().await?,
             Command::AgentToken(it) => it.run().await?,

@@ -16,15 +16,18 @@ mod script;
 mod tell;
 mod world;
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use dashboard::backend::Role;
 use hedgerow_dashboard as dashboard;
 use secrecy::{ExposeSecret, SecretString};
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 pub use client::{ClientArgs, run as run_client};
@@ -75,12 +78,35 @@ fn rate(text: &str) -> Result<f64, String> {
 pub async fn run(args: DemoArgs) -> anyhow::Result<bool> {
     let folder = tempfile::Builder::new()
         .prefix("hedgerow-demo-")
-        .tempdir()?;
+        .tempdir()
+        .with_context(|| {
+            let folder = std::env::temp_dir();
+            format!("a folder in {} (TMPDIR says where)", folder.display())
+        })?;
     let shutdown = CancellationToken::new();
-    let mut stage = set_up(&args, folder.path(), &shutdown).await?;
-    let mut broken: Vec<String> = Vec::new();
+    let (stage, broken) = tokio::select! {
+        walked = walk(&args, folder.path(), &shutdown) => walked?,
+        // What has been started ends with the values that are dropped here.
+        _ = interrupted() => anyhow::bail!("interrupted"),
+    };
+    if args.stay || !args.check {
+        tell::say("\nEverything keeps running; the dashboard stays live. Ctrl-C ends it.");
+        interrupted().await?;
+    }
+    shutdown.cancel();
+    stage.controller.stop().await;
+    Ok(broken.is_empty())
+}
 
-    let played = script::play(&mut stage, args.kill_controller, |phase| {
+/// The whole course. Gives the stage, still running, and every promise that did not hold.
+async fn walk(
+    args: &DemoArgs,
+    folder: &Path,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<(Stage, Vec<String>)> {
+    let mut stage = set_up(args, folder, shutdown).await?;
+    let mut broken: Vec<String> = Vec::new();
+    script::play(&mut stage, args.kill_controller, |phase| {
         tell::summary(phase);
         let failures = phase.failures();
         for failure in &failures {
@@ -92,21 +118,11 @@ pub async fn run(args: DemoArgs) -> anyhow::Result<bool> {
         } else {
             Ok(())
         }
-    });
-    tokio::select! {
-        played = played => played?,
-        _ = tokio::signal::ctrl_c() => bail!("interrupted"),
-    }
+    })
+    .await?;
     broken.extend(notices_as_promised(&stage.notices).await);
-
     conclude(&broken);
-    if args.stay || !args.check {
-        tell::say("\nEverything keeps running; the dashboard stays live. Ctrl-C ends it.");
-        let _ = tokio::signal::ctrl_c().await;
-    }
-    shutdown.cancel();
-    stage.controller.stop().await;
-    Ok(broken.is_empty())
+    Ok((stage, broken))
 }
 
 async fn set_up(
@@ -208,13 +224,46 @@ fn random_token() -> String {
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "the phases' JSON is what standard output is for"
-)]
 fn print_phase(phase: &Phase) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string(phase)?);
-    Ok(())
+    writeln!(std::io::stdout(), "{}", serde_json::to_string(phase)?)
+        .context("standard output was closed before the last phase")
+}
+
+/// A command of this program that knows nothing of the settings in the caller's environment: the
+/// demo is alone with its temporary folder, whatever controller this machine is set up for.
+fn own_command(arguments: &[&str]) -> anyhow::Result<Command> {
+    let program = std::env::current_exe().context("the path of this program is not known")?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("HEDGEROW_") {
+            command.env_remove(name);
+        }
+    }
+    Ok(command)
+}
+
+/// Nothing is ever written to the standard input of the demo's processes: a read of it returns when
+/// the demo is gone, however it went. It blocks, so it has a thread of its own, which the process
+/// does not wait for when it leaves.
+pub async fn until_stdin_ends() {
+    let (gone, ended) = tokio::sync::oneshot::channel::<()>();
+    std::thread::spawn(move || {
+        let _ = std::io::Read::read(&mut std::io::stdin(), &mut [0_u8; 1]);
+        drop(gone);
+    });
+    let _ = ended.await;
+}
+
+/// Ctrl-C, a polite order to end, or a closed terminal.
+async fn interrupted() -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::select! {
+        done = tokio::signal::ctrl_c() => done,
+        _ = terminate.recv() => Ok(()),
+        _ = hang_up.recv() => Ok(()),
+    }
 }
 
 /// The all-slow fault is one episode: exactly one firing and one resolved notice of it.

@@ -4,7 +4,8 @@ mod body;
 mod http;
 mod idle;
 mod pem;
-mod prompt;
+mod places;
+mod stall;
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +20,7 @@ use crate::telemetry::Metrics;
 
 pub(crate) use body::BodyLate;
 pub use http::{HttpLimits, serve_http};
-pub(crate) use idle::Connection;
+pub(crate) use idle::{Connection, Patience, Peer};
 pub use pem::{PemError, PemPair};
 
 /// How long to wait after an accept failed: most often the process has no file descriptor left, and
@@ -79,11 +80,11 @@ impl Bound {
     }
 
     /// Connections as a stream: at most `connections` at once, further ones closed at once and
-    /// counted; each closed when nothing is read for `idle`.
+    /// counted; each closed when `patience` with it ends.
     pub(crate) fn incoming(
         self,
         connections: usize,
-        idle: Duration,
+        patience: Patience,
         metrics: Metrics,
     ) -> impl Stream<Item = io::Result<Connection>> {
         let places = Arc::new(Semaphore::new(connections));
@@ -91,9 +92,9 @@ impl Bound {
             (self, places, metrics),
             move |(bound, places, metrics)| async move {
                 loop {
-                    let (stream, _) = bound.accept().await;
+                    let (stream, peer) = bound.accept().await;
                     if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-                        let connection = Connection::new(stream, idle, place);
+                        let connection = Connection::new(stream, peer, patience, place);
                         return Some((Ok(connection), (bound, places, metrics)));
                     }
                     metrics

@@ -190,6 +190,9 @@ pub enum ActError {
         /// What they are.
         have: Role,
     },
+    /// The reason does not read as it was written.
+    #[error("the reason cannot stand: {0}")]
+    Reason(String),
     /// The core refused it.
     #[error(transparent)]
     Refused(#[from] OrderError),

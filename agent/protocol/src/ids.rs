@@ -17,6 +17,10 @@ pub enum NameError {
     /// Nothing, or only spaces.
     #[error("must not be blank")]
     Blank,
+    /// Only dots: a browser takes `.` and `..` in an address for a way through folders, so nobody
+    /// could open the page of such a name.
+    #[error("has only dots; expected a letter, a digit or one of _ - / : @ as well")]
+    OnlyDots,
     /// Longer than [`NAME_LEN_MAX`].
     #[error("is {len} bytes long; at most {NAME_LEN_MAX} are allowed")]
     TooLong {
@@ -43,6 +47,9 @@ fn check_name(text: &str) -> Result<(), NameError> {
     if text.len() > NAME_LEN_MAX {
         return Err(NameError::TooLong { len: text.len() });
     }
+    if text.bytes().all(|byte| byte == b'.') {
+        return Err(NameError::OnlyDots);
+    }
     match text
         .char_indices()
         .find(|(_, c)| !(c.is_ascii_alphanumeric() || "._-/:@".contains(*c)))
@@ -56,7 +63,7 @@ macro_rules! names {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
         ///
-        /// One to 128 ASCII letters, digits and `. _ - / : @`. Cheap to clone.
+        /// One to 128 ASCII letters, digits and `. _ - / : @`, not only dots. Cheap to clone.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(Arc<str>);
@@ -242,6 +249,9 @@ mod tests {
                 },
             ),
             ("a b", NameError::Character { found: ' ', at: 1 }),
+            (".", NameError::OnlyDots),
+            ("..", NameError::OnlyDots),
+            ("....", NameError::OnlyDots),
         ] {
             assert_eq!(DependencyName::new(text), Err(expected), "{text:?}");
         }
@@ -249,6 +259,7 @@ mod tests {
             DependencyName::new(&"x".repeat(129)),
             Err(NameError::TooLong { len: 129 })
         );
+        assert!(DependencyName::new("a..").is_ok());
         assert!(ReplicaName::new("10.0.0.7:8080").is_ok());
         assert!(OperationName::new("hedgerow.v1.Fleet/Attach").is_ok());
     }

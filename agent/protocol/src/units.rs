@@ -215,9 +215,11 @@ macro_rules! f64_conversions {
 }
 f64_conversions!(Quantile, Ratio, Budget);
 
-/// Milliseconds as people write them in forms and files, checked to be a real duration.
+/// Milliseconds as people write them in forms and files: a threshold's range, 0.1 to 3,600,000.
 pub fn millis(value: f64) -> Result<Duration, RangeError> {
-    if value > 0.0 && value <= 3_600_000.0 {
+    // Checked as it is written, before rounding: what is accepted here must be accepted again when
+    // it comes back from the store.
+    if (0.1..=3_600_000.0).contains(&value) {
         Ok(Duration::from_nanos((value * 1e6).round() as u64))
     } else {
         Err(RangeError::Millis(value))
@@ -238,6 +240,26 @@ mod tests {
         for value in [95.0, 0.0, 1.0, -0.5, f64::NAN, f64::INFINITY] {
             let refused = Quantile::new(value).unwrap_err().to_string();
             assert!(refused.contains("above 0 and below 1"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn milliseconds_that_pass_pass_again_after_their_way_through_a_duration() {
+        for value in [
+            0.0,
+            1e-9,
+            0.05,
+            0.099_999_99,
+            3_600_000.1,
+            f64::NAN,
+            f64::INFINITY,
+        ] {
+            let refused = millis(value).unwrap_err().to_string();
+            assert!(refused.contains("from 0.1 to 3600000"), "{refused}");
+        }
+        for value in [0.1, 0.100_000_4, 2.5, 3_600_000.0] {
+            let there = millis(value).unwrap();
+            assert_eq!(millis(as_millis(there)), Ok(there), "{value}");
         }
     }
 

@@ -14,9 +14,11 @@ use crate::effect::Record;
 use crate::moment::Moment;
 use crate::writes::Waiting;
 
-/// The highest epoch an agent is believed. A life lasts seconds at least: no store gets there, and
-/// a lie may not use the numbers up.
-const EPOCH_BELIEVED_MAX: Epoch = Epoch(1 << 48);
+/// How far above ours an epoch that an agent holds is believed. An epoch is a start of a controller,
+/// or one raise in [`EPOCH_LASTS`] at most: a store that lost a million of them is not restored from
+/// a copy but another fleet's. Without such a step one forged word would push the fleet to the
+/// highest number there is, above which no new life can begin; with it that takes millions of years.
+const EPOCH_STEP_MAX: u64 = 1 << 20;
 /// Agents can make a new one begin at most this often: a lying agent must not make the fleet start over in a loop.
 const EPOCH_LASTS: Duration = Duration::from_secs(10);
 
@@ -41,7 +43,7 @@ pub(crate) enum Heard {
     Ours,
     /// From one that this one's store does not know of: a higher epoch will begin.
     Foreign,
-    /// From nobody.
+    /// From nobody that this one can be the successor of: a lie, or another fleet's.
     Lie,
 }
 
@@ -67,9 +69,14 @@ impl Epochs {
         self.wanted
     }
 
+    /// The highest epoch that an agent is believed to hold.
+    pub(crate) fn believed_max(&self) -> Epoch {
+        Epoch(self.wanted.0.saturating_add(EPOCH_STEP_MAX))
+    }
+
     /// An agent holds `held` where `ours` is wanted.
     pub(crate) fn heard(&mut self, held: Stamp, ours: Stamp) -> Heard {
-        if held.epoch > EPOCH_BELIEVED_MAX {
+        if held.epoch > self.believed_max() {
             return Heard::Lie;
         }
         let not_ours =

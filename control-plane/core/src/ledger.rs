@@ -1,16 +1,15 @@
 //! What one life of one agent has told so far: each report is counted once, in order, or not at all.
 
+mod plausible;
+
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use hedgerow_protocol::ids::{RouteKey, Sequence};
 use hedgerow_protocol::limits::ROUTES_PER_AGENT_MAX;
 use hedgerow_protocol::report::{Report, ReportError, RouteReport, Totals};
 
-/// How far an agent's histograms may lie above its counters. It reads them one after the other
-/// while calls go on, so a few samples are newer than the counters; more than that is made up.
-const SAMPLES_SLACK_SHARE: f64 = 0.01;
-/// The same for agents with hardly any calls.
-const SAMPLES_SLACK_MIN: u64 = 1_000;
+use self::plausible::Sums;
 
 /// What an agent's reports add up to, by the name it gives a route.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +18,9 @@ pub(crate) struct Ledger {
     last: Sequence,
     /// Where the counting began.
     origin: Origin,
+    /// What refused reports since the last counted one covered: the next one's counters have grown
+    /// in that time too.
+    uncounted: Duration,
     routes: BTreeMap<RouteKey, Counted>,
 }
 
@@ -38,8 +40,8 @@ enum Origin {
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
     totals: Totals,
-    /// Primaries' samples in histograms since the counting began.
-    samples: u64,
+    /// What came in parts since the counting began.
+    sums: Sums,
 }
 
 /// What became of a report.
@@ -58,11 +60,12 @@ impl Ledger {
     /// Checks `report` against everything counted before; counts it where it can stand.
     pub(crate) fn take(&mut self, report: &Report) -> Verdict {
         if let Err(problem) = report.check() {
-            return Verdict::Refused(problem.to_string());
+            return self.refuse(report, problem.to_string());
         }
         if report.sequence <= self.last {
             return Verdict::Duplicate;
         }
+        let covers = report.covers.saturating_add(self.uncounted);
         let origin = match self.origin {
             Origin::Unknown if report.sequence.0 == 1 => Origin::First,
             Origin::Unknown => Origin::Middle,
@@ -74,26 +77,33 @@ impl Ledger {
         for route in &report.routes {
             let before = self.routes.get(&route.route);
             known += usize::from(before.is_none());
-            match count(before, route, origin) {
+            match count(before, route, origin, covers) {
                 Ok((delta, now)) => {
                     deltas.push(delta);
                     counted.push(now);
                 }
-                Err(reason) => return Verdict::Refused(reason),
+                Err(reason) => return self.refuse(report, reason),
             }
         }
         if known > ROUTES_PER_AGENT_MAX {
-            return Verdict::Refused(format!(
+            let reason = format!(
                 "routes: {known} in the agent's life; at most {ROUTES_PER_AGENT_MAX} are kept, \
                  further ones belong under `__other__`"
-            ));
+            );
+            return self.refuse(report, reason);
         }
         self.last = report.sequence;
+        self.uncounted = Duration::ZERO;
         self.origin = origin;
         for (route, now) in report.routes.iter().zip(counted) {
             self.routes.insert(route.route.clone(), now);
         }
         Verdict::Counted(deltas)
+    }
+
+    fn refuse(&mut self, report: &Report, reason: String) -> Verdict {
+        self.uncounted = self.uncounted.saturating_add(report.covers);
+        Verdict::Refused(reason)
     }
 
     /// Two agents turned out to have shared it: what each says next is where it is counted from.
@@ -102,11 +112,12 @@ impl Ledger {
     }
 }
 
-/// What `route` adds to what was counted `before`.
+/// What `route` adds to what was counted `before`, in the time that `covers` says.
 fn count(
     before: Option<&Counted>,
     route: &RouteReport,
     origin: Origin,
+    covers: Duration,
 ) -> Result<(Option<Totals>, Counted), String> {
     let base = match before {
         Some(before) => Some(*before),
@@ -118,7 +129,7 @@ fn count(
             None,
             Counted {
                 totals: route.totals,
-                samples: 0,
+                sums: Sums::default(),
             },
         ));
     };
@@ -126,27 +137,17 @@ fn count(
         .totals
         .since(&base.totals)
         .ok_or_else(|| ReportError::WentBack.to_string())?;
-    let new = route
-        .primary
-        .done
-        .count()
-        .saturating_add(route.primary.censored.count());
-    let samples = base.samples.saturating_add(new);
-    let most = route.totals.started.saturating_add(
-        SAMPLES_SLACK_MIN.max((route.totals.started as f64 * SAMPLES_SLACK_SHARE) as u64),
-    );
-    if samples > most {
-        return Err(format!(
-            "{}: {samples} primaries in histograms, but only {} started; expected no more than \
-             were started",
-            route.route, route.totals.started
-        ));
-    }
+    let named = |problem: String| format!("{}: {problem}", route.route);
+    plausible::rate(&delta, covers).map_err(named)?;
+    plausible::growth(&base.totals, &delta, route).map_err(named)?;
+    let sums = base.sums.plus(route);
+    sums.check(&route.totals).map_err(named)?;
+    plausible::in_flight(route).map_err(named)?;
     Ok((
         Some(delta),
         Counted {
             totals: route.totals,
-            samples,
+            sums,
         },
     ))
 }

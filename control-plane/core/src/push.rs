@@ -46,15 +46,24 @@ impl Controller {
             };
             route.used = now;
             let epoch = held.stamp.epoch;
-            match self.epochs.heard(held.stamp, route.stamp(wanted, revision)) {
+            let heard = self.epochs.heard(held.stamp, route.stamp(wanted, revision));
+            match heard {
                 Heard::Ours => {}
                 Heard::Foreign => foreign = foreign.max(Some(epoch)),
                 Heard::Lie => {
-                    lies = Some(format!("holds epoch {epoch}, which no store reaches"));
+                    let most = self.epochs.believed_max();
+                    lies = Some(format!(
+                        "{key}: holds epoch {epoch}, but this controller is at {wanted}; expected \
+                         at most {most}, so it keeps what it holds and is told nothing: restart \
+                         it, or give this controller the store that its directives are from"
+                    ));
                 }
             }
             if key == held.route {
                 met.push(key.clone());
+            }
+            // Of what nobody of ours has said nothing is learned.
+            if key == held.route && heard != Heard::Lie {
                 let heard = (held.stamp, held.tick.0);
                 let own = route
                     .decision

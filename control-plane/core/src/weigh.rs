@@ -5,7 +5,7 @@
 //! evenly over all buckets and counters, so that its own ratios stay what they are.
 
 use hedgerow_protocol::latency::SparseHistogram;
-use hedgerow_protocol::report::{Attempts, RouteReport, Totals};
+use hedgerow_protocol::report::{Attempts, ReplicaReport, RouteReport, Totals};
 
 /// The least share of a window that any agent may make up.
 const WEIGHT_MIN: f64 = 0.05;
@@ -54,15 +54,51 @@ impl Scale {
     }
 }
 
-/// How much `report` would weigh.
+/// How much `report` would weigh: the largest of its figures, for a liar need not lie in the one that
+/// is looked at. Only calls that may not be hedged weigh nothing, as nothing is judged by them.
 pub(crate) fn load(delta: &Totals, report: &RouteReport) -> f64 {
-    let samples = report.primary.done.count() + report.primary.censored.count();
-    delta.started.max(samples).max(report.in_flight.count()) as f64
+    let of_replicas = |figure: fn(&ReplicaReport) -> u64| {
+        let each = report.replicas.iter().map(figure);
+        each.fold(0, u64::saturating_add)
+    };
+    [
+        largest(delta),
+        attempts(&report.primary),
+        attempts(&report.hedge),
+        report.treated.count(),
+        report.holdout.count(),
+        report.in_flight.count(),
+        of_replicas(|it| it.started),
+        of_replicas(|it| it.crossed),
+        of_replicas(|it| it.finished),
+        of_replicas(|it| it.errors),
+        of_replicas(|it| it.hedged),
+        of_replicas(|it| it.won),
+        of_replicas(|it| attempts(&it.primary)),
+    ]
+    .into_iter()
+    .fold(0, u64::max) as f64
+}
+
+fn attempts(attempts: &Attempts) -> u64 {
+    let (done, censored) = (attempts.done.count(), attempts.censored.count());
+    done.saturating_add(censored)
+}
+
+fn largest(delta: &Totals) -> u64 {
+    let mut judged = *delta;
+    judged.not_eligible = 0;
+    counters(&mut judged)
+        .into_iter()
+        .fold(0, |most, counter| most.max(*counter))
 }
 
 /// `report`, with what it adds, thinned to `share` of itself.
 pub(crate) fn thin(delta: &mut Totals, report: &mut RouteReport, share: f64) {
-    for_each_counter(delta, share);
+    // Rounded down: order between them (won <= hedged <= crossed <= started) stays.
+    for counter in counters(delta) {
+        *counter = scaled(*counter, share);
+    }
     thin_attempts(&mut report.primary, share);
     thin_attempts(&mut report.hedge, share);
     for histogram in [
@@ -91,8 +127,8 @@ fn scaled(count: u64, share: f64) -> u64 {
     (count as f64 * share) as u64
 }
 
-/// Rounds each counter down: order between them (won <= hedged <= crossed <= started) stays.
-fn for_each_counter(totals: &mut Totals, share: f64) {
+/// All of them.
+fn counters(totals: &mut Totals) -> Vec<&mut u64> {
     let Totals {
         started,
         not_eligible,
@@ -116,7 +152,7 @@ fn for_each_counter(totals: &mut Totals, share: f64) {
         threshold_past_deadline,
         refused,
     } = totals;
-    for counter in [
+    [
         started,
         not_eligible,
         finished,
@@ -140,9 +176,7 @@ fn for_each_counter(totals: &mut Totals, share: f64) {
     ]
     .into_iter()
     .chain(refused)
-    {
-        *counter = scaled(*counter, share);
-    }
+    .collect()
 }
 
 fn thin_attempts(attempts: &mut Attempts, share: f64) {
@@ -184,6 +218,28 @@ mod tests {
         let level = Scale::of(loads.clone()).most;
         let counted: f64 = loads.iter().map(|load| load.min(level)).sum();
         assert!(level / counted <= 0.05 + 1e-9);
+    }
+
+    #[test]
+    fn p12_any_figure_weighs_and_is_thinned_but_calls_that_may_not_be_hedged() {
+        let mut all = Totals::default();
+        for (n, counter) in counters(&mut all).into_iter().enumerate() {
+            *counter = 1_000 + n as u64;
+        }
+        let largest_of_all = 1_000 + counters(&mut all).len() as u64 - 1;
+        assert_eq!(largest(&all), largest_of_all);
+        let quiet = Totals {
+            not_eligible: 1 << 30,
+            started: 7,
+            ..Totals::default()
+        };
+        assert_eq!(largest(&quiet), 7);
+        for number in 0..counters(&mut all).len() {
+            let mut one = Totals::default();
+            *counters(&mut one)[number] = 1 << 40;
+            let expected = if one.not_eligible > 0 { 0 } else { 1 << 40 };
+            assert_eq!(largest(&one), expected, "counter {number}");
+        }
     }
 
     #[test]

@@ -15,8 +15,10 @@ use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
+use tonic::transport::server::TlsConnectInfo;
 use tower::Service;
 
+use crate::listen::Peer;
 use crate::store::{AgentToken, Store, sha256};
 use crate::telemetry::Metrics;
 
@@ -124,6 +126,15 @@ fn bearer(header: &[u8]) -> Option<&[u8]> {
     (scheme.eq_ignore_ascii_case(b"bearer ") && !rest.is_empty()).then(|| rest.trim_ascii())
 }
 
+/// Whose connection a request came by, with TLS or without.
+pub(super) fn peer(extensions: &http::Extensions) -> Option<&Peer> {
+    extensions.get::<Peer>().or_else(|| {
+        extensions
+            .get::<TlsConnectInfo<Peer>>()
+            .map(TlsConnectInfo::get_ref)
+    })
+}
+
 /// A service behind the check.
 #[derive(Debug, Clone)]
 pub(super) struct Authenticated<S> {
@@ -167,6 +178,9 @@ where
         Box::pin(async move {
             match identities.identify(request.headers()).await {
                 Ok(identity) => {
+                    if let Some(peer) = peer(request.extensions()) {
+                        peer.vouch();
+                    }
                     request.extensions_mut().insert(identity);
                     inner.call(request).await
                 }

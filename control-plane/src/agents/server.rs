@@ -14,7 +14,7 @@ use super::identity::{Authenticated, Identities};
 use super::service::{FleetService, Shared};
 use crate::config::AgentLimits;
 use crate::engine::Engine;
-use crate::listen::{Bound, PemPair};
+use crate::listen::{Bound, Patience, PemPair};
 use crate::telemetry::Metrics;
 
 /// Streams on one connection: an agent has one, and a second while it reconnects.
@@ -27,6 +27,8 @@ const WINDOW_BYTES: u32 = 64 * 1024;
 const PENDING_RESETS: usize = 20;
 /// How long a TLS handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// How long a connection may stay without a stream that has a token, whatever else it says.
+const STRANGER_STAYS: Duration = Duration::from_secs(30);
 /// Connections beyond the streams: those that are about to be refused, and half-open ones.
 const SPARE_CONNECTIONS: usize = 1024;
 
@@ -94,8 +96,11 @@ impl Server {
         }
         let connections = limits.streams_max as usize + SPARE_CONNECTIONS;
         // Also ends handshakes that stall and connections that never open a stream.
-        let idle = limits.silence_max + HANDSHAKE_WITHIN;
-        let incoming = bound.incoming(connections, idle, metrics.clone());
+        let patience = Patience {
+            idle: limits.silence_max + HANDSHAKE_WITHIN,
+            stranger: STRANGER_STAYS,
+        };
+        let incoming = bound.incoming(connections, patience, metrics.clone());
         server
             .add_service(Authenticated::new(service, identities, metrics))
             .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())

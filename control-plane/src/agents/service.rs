@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::admission::Admission;
-use super::identity::Identity;
+use super::identity::{Identity, peer};
 use super::session::Session;
 use crate::config::AgentLimits;
 use crate::engine::Engine;
@@ -50,9 +50,8 @@ impl Fleet for FleetService {
                 "expected a stream with an identity",
             ));
         };
-        let peer = request
-            .remote_addr()
-            .map_or_else(|| "unknown".into(), |at| at.to_string());
+        let peer = peer(request.extensions())
+            .map_or_else(|| "unknown".into(), |it| it.address.to_string());
         if self.shared.stop.is_cancelled() {
             let after = self.shared.admission.drained();
             return Ok(sent_away(ComeBack {

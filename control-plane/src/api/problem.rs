@@ -213,7 +213,7 @@ impl From<ActError> for Problem {
             ),
             ActError::Refused(OrderError::Stale { current, .. }) => Self::stale(detail, current),
             ActError::Refused(OrderError::UnknownRoute(_)) => Self::not_found(detail),
-            ActError::Refused(OrderError::NoReason) => {
+            ActError::Refused(OrderError::NoReason) | ActError::Reason(_) => {
                 Self::invalid(vec![FieldProblem::new("reason", detail)])
             }
             ActError::Refused(OrderError::NotPersisted(_)) | ActError::NoAnswer => {

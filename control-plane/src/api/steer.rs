@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::{Extension, Json};
 use hedgerow_core::event::{KillScope, Via};
+use hedgerow_core::view::{Acked, FleetSnapshot};
 use hedgerow_protocol::ids::DependencyName;
 use serde::Serialize;
 use serde_json::Value;
@@ -17,6 +18,30 @@ use crate::acts::Acting;
 #[derive(Debug, Serialize)]
 pub(super) struct Killed {
     changed: bool,
+    /// How many agents have it in force so far; not said of a switch that is released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acked: Option<Acked>,
+    /// Whether an agent has reported the dependency, or somebody set a policy for it. A switch for
+    /// one that nobody knows stands, and may be a slip of the pen.
+    known: bool,
+}
+
+impl Killed {
+    fn seen_in(fleet: &FleetSnapshot, scope: &KillScope, changed: bool) -> Self {
+        let engaged = fleet.kills.iter().find(|kill| kill.state.scope == *scope);
+        let known = match scope {
+            KillScope::Everything => true,
+            KillScope::Dependency(name) => {
+                fleet.policies.contains_key(name)
+                    || fleet.routes.keys().any(|route| route.dependency == *name)
+            }
+        };
+        Self {
+            changed,
+            acked: engaged.map(|kill| kill.acked),
+            known,
+        }
+    }
 }
 
 /// POST /api/v1/kill
@@ -38,8 +63,9 @@ pub(super) async fn kill(
         operator: &operator,
         via: Via::Api,
     };
-    let changed = acting.kill(scope, engaged, &reason).await?;
-    Ok(Json(Killed { changed }))
+    let changed = acting.kill(scope.clone(), engaged, &reason).await?;
+    let fleet = state.engine.snapshot();
+    Ok(Json(Killed::seen_in(&fleet, &scope, changed)))
 }
 
 /// `"scope": "everything"`, or `"scope": "dependency", "dependency": NAME`.

@@ -59,7 +59,7 @@ pub(super) enum AgentTokens {
 impl AgentTokens {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let Self::New { store, service } = self;
-        let store = existing_or_new(&store.store).await?;
+        let store = existing(&store.store).await?;
         let token = auth::new_agent_token(&store, service).await?;
         say(token.expose_secret());
         store.close().await;
@@ -108,7 +108,7 @@ impl ApiTokens {
                 role,
                 days,
             } => {
-                let store = existing_or_new(&store.store).await?;
+                let store = existing(&store.store).await?;
                 let lasts = days.map(|days| Duration::from_hours(24 * u64::from(days)));
                 let token = auth::new_api_token(&store, &name, role.into(), lasts).await?;
                 say(token.expose_secret());
@@ -177,7 +177,7 @@ impl Operators {
                 role,
                 password_stdin,
             } => {
-                let store = existing_or_new(&store.store).await?;
+                let store = existing(&store.store).await?;
                 let password = password_stdin.then(password_line).transpose()?;
                 auth::add_operator(&store, &name, role.into(), password).await?;
             }
@@ -222,24 +222,12 @@ impl From<RoleArg> for Role {
     }
 }
 
-/// A store that is there: for what makes no sense on a new one.
+/// A store that is there. None is made: a mistyped path would pass for the controller's, and what is
+/// written to it would open nothing.
 async fn existing(path: &Path) -> anyhow::Result<Store> {
     if !path.exists() {
         bail!(
-            "there is no store at {}: expected the file that `hedgerow serve` uses; name it with --store",
-            path.display()
-        );
-    }
-    Ok(Store::open(path).await?)
-}
-
-/// A store that may not be there yet: credentials can be made before the first start. It is said, so
-/// that a mistyped path does not pass for the controller's.
-#[expect(clippy::print_stderr, reason = "a person at a terminal reads it")]
-async fn existing_or_new(path: &Path) -> anyhow::Result<Store> {
-    if !path.exists() {
-        eprintln!(
-            "hedgerow: there was no store at {}, so one was made; `hedgerow serve` uses it if it is told the same path",
+            "there is no store at {}: expected the file that `hedgerow serve` uses, which its first start makes; name it with --store",
             path.display()
         );
     }

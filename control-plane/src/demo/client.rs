@@ -20,6 +20,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::line::{Caller, Line};
+use super::until_stdin_ends;
 
 /// What the demo calls.
 pub(crate) const DEPENDENCY: &str = "catalog";
@@ -162,17 +163,6 @@ pub async fn run(args: ClientArgs) -> anyhow::Result<()> {
     load.abort();
     agent.shutdown().await;
     Ok(())
-}
-
-/// Nothing is ever written to standard input: a read of it returns when the demo is gone. It blocks,
-/// so it has a thread of its own, which the process does not wait for when it leaves.
-async fn until_stdin_ends() {
-    let (gone, ended) = tokio::sync::oneshot::channel::<()>();
-    std::thread::spawn(move || {
-        let _ = std::io::Read::read(&mut std::io::stdin(), &mut [0_u8; 1]);
-        drop(gone);
-    });
-    let _ = ended.await;
 }
 
 async fn offer_load(route: Route, catalog: Catalog, counters: Arc<Counters>, rate: f64, seed: u64) {

@@ -10,9 +10,10 @@ use anyhow::{Context, bail};
 use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use super::client::{DEPENDENCY, OPERATION};
+use super::own_command;
 
 /// A running controller.
 #[derive(Debug)]
@@ -185,16 +186,13 @@ impl ControllerProcess {
 }
 
 fn spawn(config: &Path, log: &Path) -> anyhow::Result<Child> {
-    let program = std::env::current_exe().context("the path of this program is not known")?;
     let log = std::fs::OpenOptions::new()
         .create(true)
         .append(true)
         .open(log)?;
-    Command::new(program)
-        .arg("serve")
-        .arg("--config")
+    own_command(&["demo-controller", "--config"])?
         .arg(config)
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(log.try_clone()?)
         .stderr(log)
         .kill_on_drop(true)

@@ -9,9 +9,10 @@ use anyhow::Context;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 
 use super::line::{Course, Line};
+use super::own_command;
 
 /// Client processes.
 pub(crate) const CLIENTS: usize = 3;
@@ -36,13 +37,11 @@ impl Fleet {
         replicas: &[(String, SocketAddr)],
         rate: f64,
     ) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("the path of this program is not known")?;
         let lines = Arc::new(Mutex::new(vec![Vec::new(); CLIENTS]));
         let mut children = Vec::with_capacity(CLIENTS);
         for client in 0..CLIENTS {
-            let mut command = Command::new(&program);
+            let mut command = own_command(&["demo-client", "--controller", controller])?;
             command
-                .args(["demo-client", "--controller", controller])
                 .args(["--client", &client.to_string(), "--rate", &rate.to_string()])
                 .env("HEDGEROW_TOKEN", token.expose_secret())
                 .stdin(Stdio::piped())

@@ -1,20 +1,18 @@
 //! What a person watching the terminal is told. It goes to standard error: standard output is for
 //! the phases' JSON.
 
-#![expect(clippy::print_stderr, reason = "this is the demo's voice")]
-
 use std::io::{IsTerminal, Write};
 
 use super::phase::Phase;
 
-/// A line.
+/// A line. Nobody listening any more is no reason to end.
 pub(crate) fn say(words: &str) {
-    eprintln!("{words}");
+    let _ = writeln!(std::io::stderr(), "{words}");
 }
 
 /// A heading.
 pub(crate) fn heading(words: &str) {
-    eprintln!("\n── {words}");
+    say(&format!("\n── {words}"));
 }
 
 /// The present state, overwritten each second on a terminal and kept to every fifth elsewhere.
@@ -28,14 +26,14 @@ pub(crate) fn progress(second: u64, of: Option<u64>, words: &str) {
         let _ = write!(output, "\r\x1b[2K   {time}  {words}");
         let _ = output.flush();
     } else if second.is_multiple_of(5) {
-        eprintln!("   {time}  {words}");
+        say(&format!("   {time}  {words}"));
     }
 }
 
 /// Ends a progress line.
 pub(crate) fn progress_done() {
     if std::io::stderr().is_terminal() {
-        eprintln!();
+        say("");
     }
 }
 
@@ -44,25 +42,30 @@ pub(crate) fn summary(phase: &Phase) {
     let ms = |value: Option<f64>| value.map_or("–".into(), |v| format!("{v:.0} ms"));
     let percent =
         |value: Option<f64>| value.map_or("–".into(), |v| format!("{:.1} %", v * 100.0));
-    eprintln!(
+    say(&format!(
         "   {} calls: {} hedged, of which {} won; p99 {} with hedging, {} without (held out)",
         phase.calls,
         percent(phase.hedge_rate),
         percent(phase.win_rate),
         ms(phase.p99_ms),
-        ms(phase.p99_holdout_ms),
-    );
-    eprintln!(
+        ms(phase.p99_holdout_ms)
+    ));
+    say(&format!(
         "   the servers saw {} more requests than there were calls",
         percent(phase.seen.extra_load)
-    );
+    ));
     if let Some(replica) = &phase.replica {
-        eprintln!("   named: {replica}");
+        say(&format!("   named: {replica}"));
     }
     if let Some(after) = phase.off_after_s {
-        eprintln!("   hedging went off after {after:.1} s ({})", phase.reason);
+        say(&format!(
+            "   hedging went off after {after:.1} s ({})",
+            phase.reason
+        ));
     }
     if let Some(after) = phase.on_after_s {
-        eprintln!("   hedging came back by itself after {after:.1} s");
+        say(&format!(
+            "   hedging came back by itself after {after:.1} s"
+        ));
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::server::conn::http1::Builder;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -19,24 +19,30 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use super::body::TimelyBody;
-use super::prompt::Prompt;
+use super::places::Places;
+use super::stall::Unstalled;
 use super::{Bound, PemPair};
 
 /// Connections at once: some hundred open pages with a stream each. Further ones wait in the
 /// kernel's queue.
 const CONNECTIONS: usize = 1024;
-/// Bytes of headers, and of HTTP/1's read buffer.
+/// Bytes of headers, and of the read buffer.
 const HEADER_BYTES: usize = 64 * 1024;
-/// Streams on one HTTP/2 connection: a browser's tabs share one.
-const STREAMS: u32 = 64;
 
-/// How long a peer may take for what it has to say (S5).
+/// How long a peer may take for what it has to say, and how much room (S5).
 #[derive(Debug, Clone, Copy)]
 pub struct HttpLimits {
-    /// For a TLS handshake, for the first bytes of a connection, and for a request's headers; each.
+    /// For a TLS handshake, and for a request's headers, from the connection's beginning or from
+    /// the answer before it; each.
     pub opening: Duration,
     /// For a request's body, in all: the largest that is taken are 64 KB.
     pub body: Duration,
+    /// For taking the next bytes of an answer.
+    pub taking: Duration,
+    /// Connections at once of one address, or of one IPv6 /64: far fewer than there are.
+    pub connections_each: usize,
+    /// Connections at once from this machine, where a proxy may speak for many: not all either.
+    pub connections_loopback: usize,
 }
 
 impl Default for HttpLimits {
@@ -44,11 +50,15 @@ impl Default for HttpLimits {
         Self {
             opening: Duration::from_secs(10),
             body: Duration::from_secs(30),
+            taking: Duration::from_secs(30),
+            connections_each: CONNECTIONS / 4,
+            connections_loopback: CONNECTIONS / 2,
         }
     }
 }
 
-/// Serves until stopped and every request has been answered. Streams without an end have to watch
+/// Serves until stopped and every request has been answered. It speaks HTTP/1.1 alone, whose
+/// limits are each request's; an HTTP/2 connection can be kept open by saying nothing. Streams without an end have to watch
 /// `stop` themselves, or the caller gives up on them.
 pub async fn serve_http(
     bound: Bound,
@@ -57,18 +67,26 @@ pub async fn serve_http(
     limits: HttpLimits,
     stop: CancellationToken,
 ) {
-    let acceptor = tls.map(|pem| TlsAcceptor::from(pem.server_config(&["h2", "http/1.1"])));
+    let acceptor = tls.map(|pem| TlsAcceptor::from(pem.server_config(&["http/1.1"])));
     let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let peers = Places::new(limits.connections_each, limits.connections_loopback);
     let connections = TaskTracker::new();
     loop {
-        let place = Arc::clone(&places).acquire_owned().await;
-        let (stream, peer) = tokio::select! {
+        let accepted = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, bound.accept().await)
+        };
+        let (place, (stream, peer)) = tokio::select! {
             () = stop.cancelled() => break,
-            accepted = bound.accept() => accepted,
+            accepted = accepted => accepted,
+        };
+        let Some(share) = peers.enter(peer.ip()) else {
+            tracing::debug!(%peer, "a connection beyond its address's share was closed");
+            continue;
         };
         let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stop.clone());
         connections.spawn(async move {
-            let _place = place;
+            let _places = (place, share);
             serve_one(stream, peer, acceptor, router, limits, stop).await;
         });
     }
@@ -85,6 +103,7 @@ async fn serve_one(
     limits: HttpLimits,
     stop: CancellationToken,
 ) {
+    let stream = Unstalled::new(stream, limits.taking);
     let Some(acceptor) = acceptor else {
         return serve_on(stream, peer, router, limits, stop).await;
     };
@@ -110,21 +129,11 @@ async fn serve_on<I>(
         request.extensions_mut().insert(ConnectInfo(peer));
         request
     });
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
+    let connection = Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.opening)
-        .max_buf_size(HEADER_BYTES);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
-        .max_header_list_size(HEADER_BYTES as u32);
-    let connection = builder.serve_connection_with_upgrades(
-        TokioIo::new(Prompt::new(io, limits.opening)),
-        TowerToHyperService::new(service),
-    );
+        .max_buf_size(HEADER_BYTES)
+        .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -19,7 +19,8 @@ pub struct Claim {
 impl Claim {
     /// Takes it, or says who has it.
     pub fn take(store: &Path) -> Result<Self, StoreError> {
-        let path = beside(store);
+        // However the file is named: two names of one store are one lock.
+        let path = beside(&resolved(store));
         let lock = File::options()
             .create(true)
             .truncate(false)
@@ -37,6 +38,33 @@ impl Claim {
             Err(TryLockError::Error(source)) => Err(StoreError::Lock { path, source }),
         }
     }
+}
+
+/// Longest chain of links that is followed to a file that is not there yet, as in Linux.
+const LINKS_MAX: usize = 40;
+
+/// Where the store is, or will be made, without links on the way. Where that cannot be told, as
+/// given: opening says what is wrong.
+fn resolved(store: &Path) -> PathBuf {
+    let mut path = store.to_owned();
+    for _ in 0..LINKS_MAX {
+        if let Ok(there) = path.canonicalize() {
+            return there;
+        }
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        // Not there yet, or a link to what is not there yet.
+        let Ok(target) = path.read_link() else {
+            let (Ok(folder), Some(name)) = (folder.canonicalize(), path.file_name()) else {
+                break;
+            };
+            return folder.join(name);
+        };
+        path = folder.join(target);
+    }
+    store.to_owned()
 }
 
 fn beside(store: &Path) -> PathBuf {

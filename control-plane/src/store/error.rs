@@ -83,9 +83,30 @@ pub enum StoreError {
         /// Which value.
         what: &'static str,
     },
+    /// There is no room for what is to be written.
+    #[error(
+        "database or disk is full: expected room for the store and its log; free some and try again, nothing was changed"
+    )]
+    Full,
     /// A statement failed.
     #[error("the store did not answer as expected")]
-    Database(#[from] sqlx::Error),
+    Database(#[source] sqlx::Error),
+}
+
+/// SQLite's "database or disk is full".
+const FULL: &str = "13";
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let code = error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::code);
+        if code.as_deref() == Some(FULL) {
+            Self::Full
+        } else {
+            Self::Database(error)
+        }
+    }
 }
 
 impl StoreError {

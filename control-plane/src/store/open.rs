@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
@@ -38,7 +39,17 @@ impl Store {
             .pragma("journal_size_limit", JOURNAL_BYTES);
         let pools = SqlitePoolOptions::new()
             .acquire_timeout(ACQUIRE_TIMEOUT)
-            .idle_timeout(None);
+            .idle_timeout(None)
+            .after_release(|connection, _| {
+                Box::pin(async move {
+                    // SQLite ends a transaction by itself where the disk is full; the rollback that
+                    // follows finds none and fails, and the connection counts it as open for ever.
+                    // Such a connection is closed, and the next write gets a new one. The ping
+                    // waits for a rollback that is under way.
+                    connection.ping().await?;
+                    Ok(!connection.is_in_transaction())
+                })
+            });
         let writer = pools
             .clone()
             .max_connections(1)

@@ -42,7 +42,7 @@ impl Store {
         )
         .fetch_all(&self.pool)
         .await?;
-        rows.iter().map(policy).collect()
+        Ok(rows.iter().filter_map(policy_or_observing).collect())
     }
 
     async fn kills(&self) -> Result<Vec<KillState>, StoreError> {
@@ -89,6 +89,36 @@ impl Store {
         .await?;
         rows.iter().map(alert).collect()
     }
+}
+
+/// The policy; where it does not read as one, that its dependency is observed: nothing unread is put
+/// in force, and one bad row does not keep the whole fleet without its controller. The revision
+/// stays, so that the next policy gets a higher one.
+fn policy_or_observing(row: &SqliteRow) -> Option<(Revision, Policy, Moment)> {
+    let error = match policy(row) {
+        Ok(policy) => return Some(policy),
+        Err(error) => error.in_full(),
+    };
+    let observed = named_dependency(row).zip(row.try_get::<i64, _>("revision").ok());
+    let Some((dependency, revision)) = observed else {
+        tracing::error!(error, "a policy in the store is passed over");
+        return None;
+    };
+    tracing::error!(
+        %dependency, revision, error,
+        "a policy in the store cannot be read: its dependency is observed until a new policy is set"
+    );
+    let at = row.try_get::<i64, _>("at").unwrap_or_default();
+    Some((
+        Revision(revision.max(0).unsigned_abs()),
+        Policy::observing(dependency),
+        Moment::from_millis(at.max(0).unsigned_abs()),
+    ))
+}
+
+fn named_dependency(row: &SqliteRow) -> Option<DependencyName> {
+    let name: String = row.try_get("dependency").ok()?;
+    DependencyName::new(&name).ok()
 }
 
 fn policy(row: &SqliteRow) -> Result<(Revision, Policy, Moment), StoreError> {

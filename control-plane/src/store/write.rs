@@ -268,3 +268,80 @@ fn json(table: &'static str, value: &impl Serialize) -> Result<String, StoreErro
         problem: e.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use hedgerow_core::event::Via;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn line(bytes: usize) -> [Record; 1] {
+        [Record::Audit(AuditRow {
+            at: Moment::from_millis(5),
+            actor: Actor {
+                name: "ada".into(),
+                via: Via::Page,
+            },
+            action: "policy.set".into(),
+            target: "catalog".into(),
+            before: String::new(),
+            after: String::new(),
+            reason: "x".repeat(bytes),
+        })]
+    }
+
+    #[tokio::test]
+    async fn p19_a_full_disk_refuses_one_write_and_not_those_after_it() {
+        let folder = TempDir::new().unwrap();
+        let store = Store::open(&folder.path().join("hedgerow.db"))
+            .await
+            .unwrap();
+        // A disk without room, as SQLite sees it: the file may not grow. The limit is the
+        // connection's own.
+        sqlx::query("PRAGMA max_page_count = 1")
+            .execute(&store.writer)
+            .await
+            .unwrap();
+        let refused = store.write(&line(1_000_000), &[]).await.unwrap_err();
+        let text = refused.in_full();
+        assert!(text.starts_with("database or disk is full"), "{text}");
+        assert!(matches!(refused, StoreError::Full), "{refused:?}");
+        sqlx::query("PRAGMA max_page_count = 1000000")
+            .execute(&store.writer)
+            .await
+            .unwrap();
+        for _ in 0..3 {
+            store.write(&line(1_000_000), &[]).await.unwrap();
+        }
+        let lines: i64 = sqlx::query_scalar("SELECT count(*) FROM audit")
+            .fetch_one(store.pool())
+            .await
+            .unwrap();
+        assert_eq!(lines, 3, "nothing of the refused one");
+    }
+    #[tokio::test]
+    async fn p19_a_transaction_that_sqlite_ended_by_itself_does_not_keep_the_next_ones_out() {
+        let folder = TempDir::new().unwrap();
+        let store = Store::open(&folder.path().join("hedgerow.db"))
+            .await
+            .unwrap();
+        // As SQLite does where the disk is full in the midst of a transaction.
+        for (statement, fails) in [
+            (
+                "CREATE TRIGGER ends BEFORE INSERT ON audit \
+                 BEGIN SELECT RAISE(ROLLBACK, 'no room'); END",
+                true,
+            ),
+            ("DROP TRIGGER ends", false),
+        ] {
+            sqlx::query(statement).execute(store.pool()).await.unwrap();
+            for _ in 0..2 {
+                let written = store.write(&line(1), &[]).await;
+                let text = written.map_err(|it| it.in_full());
+                assert_eq!(text.is_err(), fails, "{text:?}");
+                assert!(!format!("{text:?}").contains("depth"), "{text:?}");
+            }
+        }
+    }
+}

@@ -37,6 +37,7 @@ async fn store(folder: &Path) -> Store {
 #[tokio::test]
 async fn s11_a_password_is_set_from_standard_input_and_opens_the_dashboard() {
     let folder = TempDir::new().unwrap();
+    store(folder.path()).await.close().await;
     let run = |arguments: &[&str], input: &str| hedgerow(folder.path(), arguments, input);
     assert!(
         run(&["operator", "add", "ada", "--role", "editor"], "")
@@ -61,14 +62,13 @@ async fn s11_a_password_is_set_from_standard_input_and_opens_the_dashboard() {
 #[tokio::test]
 async fn s12_a_new_agents_token_is_in_the_record_and_is_not_written_there() {
     let folder = TempDir::new().unwrap();
+    store(folder.path()).await.close().await;
     let made = hedgerow(
         folder.path(),
         &["agent-token", "new", "--service", "shop"],
         "",
     );
     assert!(made.status.success());
-    let note = String::from_utf8(made.stderr).unwrap();
-    assert!(note.contains("there was no store at hedgerow.db"), "{note}");
     let token = String::from_utf8(made.stdout).unwrap();
     let store = store(folder.path()).await;
     let tokens = store.agent_tokens().await.unwrap();
@@ -85,4 +85,21 @@ async fn s12_a_new_agents_token_is_in_the_record_and_is_not_written_there() {
         ("agent_token.new", "shop", Via::CommandLine)
     );
     assert!(!format!("{row:?}").contains(token.trim()));
+}
+
+#[test]
+fn s11_no_command_makes_a_store_beside_the_controllers() {
+    let folder = TempDir::new().unwrap();
+    for arguments in [
+        &["agent-token", "new", "--service", "shop"][..],
+        &["api-token", "new", "--name", "ci", "--role", "viewer"],
+        &["operator", "add", "ada", "--role", "editor"],
+        &["login-link"],
+    ] {
+        let refused = hedgerow(folder.path(), arguments, "");
+        assert!(!refused.status.success(), "{arguments:?}");
+        let error = String::from_utf8(refused.stderr).unwrap();
+        assert!(error.contains("there is no store at"), "{error}");
+        assert!(!folder.path().join("hedgerow.db").exists());
+    }
 }

@@ -30,6 +30,7 @@ async fn s01_the_service_follows_from_the_token_and_from_nothing_else() {
             .until("the agent joins", |it| it.agent(agent.instance))
             .await;
         assert_eq!(view.service.as_str(), service);
+        assert!(view.peer.starts_with("127.0.0.1:"), "{}", view.peer);
     }
     running.app.stop().await;
 }

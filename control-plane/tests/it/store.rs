@@ -10,8 +10,10 @@ use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{AlertRule, Point};
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision};
+use hedgerow_protocol::policy::Policy;
 use tempfile::TempDir;
 
+use crate::logged::Log;
 use crate::running::{hedging, route};
 
 async fn store() -> (TempDir, PathBuf, Store) {
@@ -156,7 +158,10 @@ async fn b60_rows_with_nothing_in_them_are_refused_where_they_are_written() {
             "{statement}"
         );
     }
-    // One that a shell got in all the same ends the start with its place and what is wrong.
+    // One that a shell got in all the same is not put in force; the log says where it is and what
+    // is wrong with it.
+    let log = Log::default();
+    let _guard = log.capture();
     sqlx::query(
         "INSERT INTO policies VALUES ('catalog', 1, \
          '{\"dependency\":\"catalog\",\"intent\":\"hedge\",\"percentile\":95,\"budget\":0}', \
@@ -165,8 +170,13 @@ async fn b60_rows_with_nothing_in_them_are_refused_where_they_are_written() {
     .execute(store.pool())
     .await
     .unwrap();
-    let error = store.restore().await.unwrap_err().to_string();
+    let restored = store.restore().await.unwrap();
+    let observing = Policy::observing(route().dependency);
+    let at = Moment::from_millis(1);
+    assert_eq!(restored.policies, [(Revision(1), observing, at)]);
+    let error = log.text();
     for part in [
+        "ERROR",
         "policies",
         "catalog",
         "percentile",
@@ -233,12 +243,47 @@ async fn a_new_store_is_its_owners_alone() {
 
 #[tokio::test]
 async fn a_store_has_one_controller() {
-    let (_folder, path, _store) = store().await;
+    let (folder, path, _store) = store().await;
     let first = Claim::take(&path).unwrap();
     let error = Claim::take(&path).unwrap_err();
     assert!(matches!(error, StoreError::InUse { .. }), "{error:?}");
+    let alias = folder.path().join("alias.db");
+    std::os::unix::fs::symlink(&path, &alias).unwrap();
+    let error = Claim::take(&alias).unwrap_err();
+    assert!(matches!(error, StoreError::InUse { .. }), "{error:?}");
     drop(first);
     Claim::take(&path).unwrap();
+}
+
+#[test]
+fn a_store_that_a_link_leads_to_has_one_controller_before_it_is_made() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("later.db");
+    let alias = folder.path().join("alias.db");
+    std::os::unix::fs::symlink("later.db", &alias).unwrap();
+    let _first = Claim::take(&alias).unwrap();
+    let error = Claim::take(&path).unwrap_err();
+    assert!(matches!(error, StoreError::InUse { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn b69_a_policy_that_cannot_be_read_is_observing_and_its_number_stays() {
+    let (_folder, _path, store) = store().await;
+    store.write(&[policy(1, 0.08)], &[]).await.unwrap();
+    sqlx::query(
+        "INSERT INTO policies (dependency, revision, json, actor, via, reason, at) \
+         VALUES ('catalog', 2, '{\"intent\": \"guess\"}', 'ada', 'page', 'by hand', 1002)",
+    )
+    .execute(store.pool())
+    .await
+    .unwrap();
+    let restored = store.restore().await.unwrap();
+    let observing = Policy::observing(route().dependency);
+    let at = Moment::from_millis(1_002);
+    assert_eq!(restored.policies, [(Revision(2), observing, at)]);
+    let readable = store.policy_history(&route().dependency).await.unwrap();
+    let numbers: Vec<_> = readable.iter().map(|it| it.revision).collect();
+    assert_eq!(numbers, [Revision(1)]);
 }
 
 #[tokio::test]

@@ -66,6 +66,7 @@ pub(crate) fn describe(error: &ActError) -> (StatusCode, &'static str) {
         ActError::Refused(OrderError::NoReason) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "A reason is needed")
         }
+        ActError::Reason(_) => (StatusCode::UNPROCESSABLE_ENTITY, "Another reason is needed"),
         ActError::Refused(OrderError::NotPersisted(_)) => {
             (StatusCode::SERVICE_UNAVAILABLE, "Not saved")
         }

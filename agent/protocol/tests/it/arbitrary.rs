@@ -13,7 +13,7 @@ use hedgerow_protocol::ids::{
 use hedgerow_protocol::latency::{BUCKETS, SparseHistogram};
 use hedgerow_protocol::limits::{LEASE_MAX, LEASE_MIN};
 use hedgerow_protocol::report::{
-    Attempts, Effective, Refusal, ReplicaReport, Report, RouteReport, Totals,
+    Attempts, Effective, IN_FLIGHT_MAX, Refusal, ReplicaReport, Report, RouteReport, Totals,
 };
 use hedgerow_protocol::session::{
     AgentMessage, Applied, AppliedRoute, COME_BACK_MAX, ComeBack, ComeBackReason,
@@ -25,7 +25,7 @@ use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option::of;
 use proptest::prelude::*;
 
-const NAME: &str = "[A-Za-z0-9._/:@-]{1,128}";
+const NAME: &str = "[A-Za-z0-9._/:@-]{0,127}[A-Za-z0-9_/:@-]";
 
 fn text() -> impl Strategy<Value = Text> {
     "[ -~]{0,512}".prop_map(|text| Text::new(&text).unwrap())
@@ -146,25 +146,30 @@ fn hello_any() -> impl Strategy<Value = Hello> {
 fn totals() -> impl Strategy<Value = Totals> {
     any::<([u32; 20], [u32; Refusal::ALL.len()])>().prop_map(|(n, refused)| {
         let n = n.map(u64::from);
+        let refused = refused.map(u64::from);
         let won = n[0];
         let hedged = won + n[1] + n[2] + n[3];
-        let crossed = hedged + n[4];
-        let failed = n[5];
-        let finished = failed + n[6];
+        let crossed = hedged + n[4] + refused.iter().sum::<u64>();
+        let failed = n[13] + n[15] + n[17];
+        let abandoned = n[9] + n[17];
+        let finished = n[13] + n[14] + n[15] + n[16] + abandoned + n[5];
+        let primary_finished = n[10] + n[11];
+        // As many as all that is started may have ended; of the others not too many.
+        let started = crossed + finished + primary_finished + n[18] + n[19] + IN_FLIGHT_MAX;
         Totals {
-            started: crossed + finished + n[19] + n[7],
+            started,
             not_eligible: n[8],
-            finished,
+            finished: started - n[7] % (IN_FLIGHT_MAX + 1),
             failed,
-            abandoned: n[9],
+            abandoned,
             crossed,
             hedged,
             won,
-            primary_finished: n[10] + n[11],
+            primary_finished,
             primary_errors: n[10],
             hedge_finished: n[1] + n[2],
             hedge_errors: n[1],
-            push_back: n[12],
+            push_back: n[12] % (started + 1),
             holdout_finished: n[13] + n[14],
             holdout_failed: n[13],
             treated_finished: n[15] + n[16],
@@ -172,7 +177,7 @@ fn totals() -> impl Strategy<Value = Totals> {
             failed_despite_primary: n[17],
             probation_skipped: n[18],
             threshold_past_deadline: n[19],
-            refused: refused.map(u64::from),
+            refused,
         }
     })
 }

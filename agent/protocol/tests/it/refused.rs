@@ -263,6 +263,16 @@ fn p12_impossible_counters_are_refused_and_named() {
             ("routes[2].totals", "finished (11) is above started", |m| {
                 totals(m).finished = 11;
             }),
+            (
+                "routes[2].totals",
+                "push_back (1000) is above started + crossed (13)",
+                |m| totals(m).push_back = 1000,
+            ),
+            (
+                "routes[2].totals",
+                "primary_finished (11) is above started (10)",
+                |m| totals(m).primary_finished = 11,
+            ),
             ("routes[2].totals.started", "expected at most", |m| {
                 totals(m).started = u64::MAX;
             }),

@@ -31,8 +31,8 @@ fn busy(mut route: RouteReport, calls: u32, replicas: u32) -> RouteReport {
     let totals = &mut route.totals;
     totals.started = since_start;
     totals.finished = since_start - 3;
-    totals.treated_finished = since_start * 99 / 100;
     totals.holdout_finished = since_start / 100;
+    totals.treated_finished = totals.finished - totals.holdout_finished;
     totals.primary_finished = since_start * 96 / 100;
     totals.crossed = since_start / 20;
     totals.hedged = since_start / 22;

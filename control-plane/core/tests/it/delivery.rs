@@ -263,21 +263,39 @@ fn b49_an_agent_that_has_been_further_is_never_sent_less() {
 
 #[test]
 fn p12_epochs_nobody_can_have_reached_are_not_believed() {
-    let mut world = World::hedging();
-    let mut liar = world.agent(1).clone();
-    liar.connection = ConnectionId(9);
-    for held in liar.held.values_mut() {
-        held.stamp.epoch = Epoch(u64::MAX);
+    let before = World::hedging();
+    let joined = |epoch: u64| {
+        let mut world = before.clone();
+        let mut other = world.agent(1).clone();
+        other.connection = ConnectionId(9);
+        for held in other.held.values_mut() {
+            held.stamp.epoch = Epoch(epoch);
+        }
+        world.join(other);
+        world
+    };
+    let most = 1 + (1 << 20);
+    for epoch in [u64::MAX, 1 << 48, most + 1] {
+        let mut world = joined(epoch);
+        assert_eq!(world.controller.epoch(), Epoch(1));
+        // Who holds it is shown with the reason, is told nothing, and goes on as it is.
+        world.seconds(20, &[(route(), CALLS)]);
+        let agents = world.snapshot().agents;
+        let agent = agents.iter().find(|it| it.connection == ConnectionId(9));
+        let reason = agent.unwrap().last_refusal.clone().unwrap();
+        let expected = format!(
+            "catalog get: holds epoch {epoch}, but this controller is at 1; expected at most {most}"
+        );
+        assert!(reason.starts_with(&expected), "{reason}");
+        assert_eq!(world.agent(9).held[&route()].stamp.epoch, Epoch(epoch));
+        assert_eq!(world.controller.epoch(), Epoch(1));
     }
-    world.join(liar);
-    assert_eq!(world.controller.epoch(), Epoch(1));
-    let agents = world.snapshot().agents;
-    assert!(agents.iter().any(|it| {
-        it.last_refusal
-            .as_ref()
-            .is_some_and(|reason| reason.contains("no store reaches"))
-    }));
-    // Nor can one make the fleet begin again and again.
+    assert_eq!(joined(most).controller.epoch(), Epoch(most + 1));
+}
+
+#[test]
+fn p12_agents_cannot_make_the_fleet_begin_again_and_again() {
+    let mut world = World::hedging();
     for number in 0..20 {
         let mut liar = world.agent(2).clone();
         liar.connection = ConnectionId(20 + number);

@@ -9,6 +9,7 @@ mod agent;
 mod alerts;
 mod delivery;
 mod fleet;
+mod lies;
 mod orders;
 mod random;
 mod reports;

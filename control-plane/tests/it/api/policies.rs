@@ -205,9 +205,15 @@ async fn what_was_set_is_there_after_a_restart_and_one_off_switch_too() {
         request.send().await.unwrap()
     };
     let answer: Value = send(&standing, &kill).await.json().await.unwrap();
-    assert_eq!(answer, json!({"changed": true}));
+    assert_eq!(
+        answer,
+        json!({"changed": true, "acked": {"n": 0, "m": 0}, "known": true})
+    );
     let answer: Value = send(&standing, &kill).await.json().await.unwrap();
-    assert_eq!(answer, json!({"changed": false}));
+    assert_eq!(
+        answer,
+        json!({"changed": false, "acked": {"n": 0, "m": 0}, "known": true})
+    );
 
     let standing = Standing::start_in(standing.stop().await).await;
     let after = get(&standing, &token, "/api/v1/policies/catalog").await;

@@ -168,3 +168,59 @@ async fn the_record_is_read_page_by_page() {
     }
     assert_eq!(reasons, ["step 4", "step 3", "step 2", "step 1", "step 0"]);
 }
+
+#[tokio::test]
+async fn s08_a_reason_reads_as_it_was_written_or_is_refused() {
+    let standing = Standing::start().await;
+    let token = standing.token("ci", Role::Operator).await;
+    let kill = async |reason: &str| {
+        let body = json!({"scope": "everything", "engaged": true, "reason": reason});
+        let path = ("post", "/api/v1/kill");
+        send(
+            &standing,
+            &token,
+            path,
+            "application/json",
+            body.to_string(),
+        )
+        .await
+    };
+    for (reason, said) in [
+        ("fire\nada released it", "U+000A"),
+        ("fire\u{202E}erif", "U+202E"),
+        ("\u{200B}\u{200B}", "cannot be seen"),
+    ] {
+        let refused = problem(kill(reason).await, 422).await;
+        let text = refused.to_string();
+        assert!(text.contains(said) && text.contains("expected"), "{text}");
+    }
+    assert!(standing.engine.snapshot().kills.is_empty());
+    assert!(kill("fire").await.status().is_success());
+}
+
+#[tokio::test]
+async fn a_kill_switch_for_what_nobody_knows_stands_and_says_so() {
+    let standing = Standing::start().await;
+    let token = standing.token("ci", Role::Operator).await;
+    let kill = async |engaged: bool| {
+        let body = json!({"scope": "dependency", "dependency": "catalogue", "engaged": engaged, "reason": "fire"});
+        let path = ("post", "/api/v1/kill");
+        let answer = send(
+            &standing,
+            &token,
+            path,
+            "application/json",
+            body.to_string(),
+        )
+        .await;
+        answer.json::<serde_json::Value>().await.unwrap()
+    };
+    let engaged = json!({"changed": true, "acked": {"n": 0, "m": 0}, "known": false});
+    assert_eq!(kill(true).await, engaged);
+    assert_eq!(standing.engine.snapshot().kills.len(), 1);
+    assert_eq!(
+        kill(false).await,
+        json!({"changed": true, "known": false}),
+        "nothing is in force any more"
+    );
+}
