@@ -219,8 +219,12 @@ impl Rig {
             t.treated_finished + t.holdout_finished + t.abandoned
         );
         assert_eq!(t.failed, t.treated_failed + t.holdout_failed);
-        // Equal but for calls answered between the threshold and the timer's next tick.
-        assert!(t.crossed >= t.hedged + t.refused.iter().sum::<u64>());
+        assert_eq!(t.crossed, t.hedged + t.refused.iter().sum::<u64>());
+        let primary_won = t.primary_finished - t.primary_errors;
+        assert_eq!(
+            t.started,
+            primary_won + t.won + t.won_on_error + t.failed + t.abandoned
+        );
         assert_eq!(t.failed_despite_primary, 0);
     }
 }
