@@ -34,7 +34,7 @@ pub mod mark;
 pub mod reqwest;
 #[cfg(any())]
 pub mod service_config;
-#[cfg(any())]
+#[cfg(feature = "tonic")]
 pub mod tonic;
 #[cfg(any(feature = "hyper-client", feature = "reqwest"))]
 pub mod verdict;
