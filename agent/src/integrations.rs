@@ -32,7 +32,7 @@ pub mod hyper;
 pub mod mark;
 #[cfg(feature = "reqwest")]
 pub mod reqwest;
-#[cfg(any())]
+#[cfg(feature = "service-config")]
 pub mod service_config;
 #[cfg(feature = "tonic")]
 pub mod tonic;

@@ -75,7 +75,11 @@ mod tests {
     #[test]
     fn a_request_goes_to_the_replica_with_its_path_and_query() {
         for (asked, replica, expected) in [
-            ("/item/7?a=b", "10.0.0.1:80", "http://10.0.0.1:80/item/7?a=b"),
+            (
+                "/item/7?a=b",
+                "10.0.0.1:80",
+                "http://10.0.0.1:80/item/7?a=b",
+            ),
             ("http://catalog/item", "b:81", "http://b:81/item"),
             ("https://catalog/", "https://b:443", "https://b:443/"),
             ("/item", "http://b:81/v2/", "http://b:81/v2/item"),

@@ -69,7 +69,7 @@ pub use self::verdicts::{GrpcVerdicts, PUSH_BACK_HEADER};
 use crate::attempt::Attempt;
 use crate::eligibility::Call;
 use crate::error::CallError;
-#[cfg(feature = "service-configX")]
+#[cfg(feature = "service-config")]
 use crate::integrations::service_config::ServiceConfig;
 use crate::replicas::Replicas;
 use crate::route::Route;
@@ -88,7 +88,7 @@ struct Settings {
     routes: HashMap<String, Route>,
     all_idempotent: bool,
     idempotent: HashSet<String>,
-    #[cfg(feature = "service-configX")]
+    #[cfg(feature = "service-config")]
     service_config: Option<ServiceConfig>,
     verdicts: GrpcVerdicts,
     request_bytes_max: usize,
@@ -114,7 +114,7 @@ impl Settings {
         self.configured(method, rule)
     }
 
-    #[cfg(feature = "service-configX")]
+    #[cfg(feature = "service-config")]
     fn configured(&self, method: &str, rule: Rule) -> Rule {
         let config = self.service_config.as_ref();
         let Some(configured) = config.and_then(|config| config.method(method)) else {
@@ -129,7 +129,7 @@ impl Settings {
         }
     }
 
-    #[cfg(not(feature = "service-configX"))]
+    #[cfg(not(feature = "service-config"))]
     fn configured(&self, _: &str, rule: Rule) -> Rule {
         rule
     }

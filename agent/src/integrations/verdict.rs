@@ -105,7 +105,11 @@ mod tests {
             (503, &later, Verdict::PushBack),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(HttpVerdicts::new().of(status, headers), expected, "{status}");
+            assert_eq!(
+                HttpVerdicts::new().of(status, headers),
+                expected,
+                "{status}"
+            );
         }
     }
 }

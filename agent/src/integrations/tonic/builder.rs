@@ -9,7 +9,7 @@ use tonic::transport::Endpoint;
 
 use super::channels::{Channels, Configure};
 use super::{GrpcVerdicts, HedgedChannel, Settings};
-#[cfg(feature = "service-configX")]
+#[cfg(feature = "service-config")]
 use crate::integrations::service_config::ServiceConfig;
 use crate::replicas::Replicas;
 use crate::route::Route;
@@ -26,7 +26,7 @@ pub struct HedgedChannelBuilder {
     replicas: Replicas,
     all_idempotent: bool,
     idempotent: HashSet<String>,
-    #[cfg(feature = "service-configX")]
+    #[cfg(feature = "service-config")]
     service_config: Option<ServiceConfig>,
     verdicts: GrpcVerdicts,
     request_bytes_max: usize,
@@ -69,7 +69,7 @@ impl HedgedChannelBuilder {
             replicas,
             all_idempotent: false,
             idempotent: HashSet::new(),
-            #[cfg(feature = "service-configX")]
+            #[cfg(feature = "service-config")]
             service_config: None,
             verdicts: GrpcVerdicts::new(),
             request_bytes_max: REQUEST_BYTES_MAX,
@@ -101,7 +101,7 @@ impl HedgedChannelBuilder {
 
     /// Takes from a gRPC service config, method by method: whether it may be hedged, its deadline,
     /// and which statuses let other attempts go on.
-    #[cfg(feature = "service-configX")]
+    #[cfg(feature = "service-config")]
     pub fn service_config(mut self, config: ServiceConfig) -> Self {
         self.service_config = Some(config);
         self
@@ -156,7 +156,7 @@ impl HedgedChannelBuilder {
                 routes: self.routes,
                 all_idempotent: self.all_idempotent,
                 idempotent: self.idempotent,
-                #[cfg(feature = "service-configX")]
+                #[cfg(feature = "service-config")]
                 service_config: self.service_config,
                 verdicts: self.verdicts,
                 request_bytes_max: self.request_bytes_max,

@@ -12,9 +12,6 @@ use http_body_util::Full;
 use tonic::Status;
 use tonic::body::Body;
 
-/// Before each message: a byte for compression and four for its length.
-const PREFIX: usize = 5;
-
 /// What a call's attempts send.
 pub(super) enum Sendable {
     /// It is, or may be, a stream, or must not run twice: there is one attempt.
@@ -112,6 +109,7 @@ impl Ready {
     }
 }
 
+/// Before each message: a byte for compression and four for its length.
 fn is_one(bytes: &[u8]) -> bool {
     match bytes {
         [_, a, b, c, d, message @ ..] => {
@@ -120,8 +118,6 @@ fn is_one(bytes: &[u8]) -> bool {
         _ => false,
     }
 }
-
-const _: () = assert!(PREFIX == 5, "`is_one` takes a prefix of five bytes apart");
 
 /// Frames that were looked at, and then the rest of their body.
 pub(super) struct Replayed {
