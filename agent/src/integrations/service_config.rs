@@ -87,15 +87,6 @@ impl MethodRule {
     pub fn hedging(&self) -> Option<&Hedging> {
         self.hedging.as_ref()
     }
-
-    /// The policy for a route of this method's own, exactly as far as it can be said.
-    pub fn policy(
-        &self,
-        dependency: &str,
-        throttling: Option<RetryThrottling>,
-    ) -> Result<Policy, PolicyErrors> {
-        policy_of(dependency, self.hedging.iter(), throttling)
-    }
 }
 
 impl ServiceConfig {
@@ -134,6 +125,16 @@ impl ServiceConfig {
             .chain(self.default.as_ref())
             .filter_map(MethodRule::hedging);
         policy_of(dependency, hedging, self.throttling)
+    }
+
+    /// The policy for a route of one method's own, given as `/package.Service/Method`: its delay is
+    /// its threshold, whatever those of others are. Observing, where it is not hedged.
+    ///
+    /// # Errors
+    /// As [`policy`](Self::policy).
+    pub fn policy_for(&self, dependency: &str, method: &str) -> Result<Policy, PolicyErrors> {
+        let hedging = self.method(method).and_then(MethodRule::hedging);
+        policy_of(dependency, hedging.into_iter(), self.throttling)
     }
 
     /// What is taken differently here, and what is not taken at all, in the order it was found.
