@@ -173,9 +173,9 @@ impl RouteKey {
         }
     }
 
-    /// Whether it is [`other`](Self::other), or would be taken for it.
+    /// Whether it is [`other`](Self::other).
     pub fn is_other(&self) -> bool {
-        self.dependency.is_other()
+        self.dependency.is_other() && self.operation.as_str() == OTHER
     }
 }
 
@@ -295,6 +295,8 @@ mod tests {
         let other = RouteKey::other();
         assert_eq!(RouteKey::new("__other__", "__other__"), Ok(other.clone()));
         assert!(other.is_other());
-        assert!(!RouteKey::new("__others__", "__other__").unwrap().is_other());
+        for (dependency, operation) in [("__others__", "__other__"), ("__other__", "get")] {
+            assert!(!RouteKey::new(dependency, operation).unwrap().is_other());
+        }
     }
 }

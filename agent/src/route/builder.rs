@@ -127,7 +127,7 @@ impl RouteBuilder {
             error,
         };
         let key = RouteKey::new(&self.dependency, &self.operation).map_err(refused)?;
-        if key.is_other() {
+        if key.dependency.is_other() {
             return Err(refused(NameError::Reserved));
         }
         Ok(key)
