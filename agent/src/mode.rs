@@ -329,6 +329,8 @@ fn self_directed(policy: &Policy, own: OwnFigures) -> InForce {
         threshold_min: policy.threshold_min().map(Threshold::clamped),
         threshold_max: policy.threshold_max().map(Threshold::clamped),
         lease: LEASE_MAX,
+        attempts: policy.attempts(),
+        hedge_on_error: policy.hedge_on_error(),
     };
     InForce {
         stamp: Stamp::default(),

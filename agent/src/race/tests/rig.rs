@@ -6,7 +6,7 @@ use hedgerow_protocol::directive::{Directive, LiveValues, Mode, Stamp, Standing}
 use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, Sequence, Tick};
 use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 use hedgerow_protocol::report::{Refusal, RouteReport, Totals};
-use hedgerow_protocol::units::{Budget, Quantile, Ratio, Threshold};
+use hedgerow_protocol::units::{AttemptLimit, Budget, Quantile, Ratio, Threshold};
 use tokio::time::{Instant, sleep};
 
 use crate::agent::Agent;
@@ -115,6 +115,8 @@ impl Rig {
                 threshold_min: None,
                 threshold_max: None,
                 lease: Duration::from_hours(1),
+                attempts: AttemptLimit::default(),
+                hedge_on_error: false,
             },
             probation: vec![],
         };
