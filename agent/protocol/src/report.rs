@@ -136,11 +136,11 @@ totals! {
     crossed,
     /// First hedges sent: calls hedged because they were slow.
     hedged,
-    /// Second hedges sent: the call was unanswered for another threshold.
+    /// Hedges sent because the call was unanswered for another threshold.
     hedged_again,
     /// Hedges sent because every attempt before had failed.
     hedged_on_error,
-    /// Of [`Self::hedged`] calls, those that a first or second hedge answered.
+    /// Hedges, of those two kinds, that answered first.
     won,
     /// Calls answered by a hedge that was sent on error.
     won_on_error,
@@ -227,7 +227,12 @@ impl Totals {
                 "crossed",
                 self.crossed,
             ),
-            ("hedged_again", self.hedged_again, "hedged", self.hedged),
+            (
+                "hedged_again",
+                self.hedged_again,
+                "hedged + hedged_on_error",
+                sum([self.hedged, self.hedged_on_error]),
+            ),
             started("crossed", self.crossed),
             started("finished", self.finished),
             started("threshold_past_deadline", self.threshold_past_deadline),
@@ -263,7 +268,12 @@ impl Totals {
     /// The same, of attempts.
     fn of_attempts(&self) -> [Ordered; 10] {
         [
-            ("won", self.won, "hedged", self.hedged),
+            (
+                "won",
+                self.won,
+                "hedged + hedged_again",
+                sum([self.hedged, self.hedged_again]),
+            ),
             (
                 "treated_failed",
                 self.treated_failed,

@@ -196,7 +196,7 @@ pub struct Totals {
     /// First hedges sent: calls hedged because they were slow.
     #[prost(uint64, tag = "7")]
     pub hedged: u64,
-    /// Of these calls, those that a first or second hedge answered.
+    /// Hedges, of these and hedged_again, that answered first.
     #[prost(uint64, tag = "8")]
     pub won: u64,
     /// Primaries that ended by themselves: answered or failed. Cancelled ones are not in it.
@@ -235,7 +235,7 @@ pub struct Totals {
     /// policy that finds only such calls has no effect.
     #[prost(uint64, tag = "21")]
     pub threshold_past_deadline: u64,
-    /// Second hedges sent: the call was unanswered for another threshold.
+    /// Hedges sent because the call was unanswered for another threshold.
     #[prost(uint64, tag = "22")]
     pub hedged_again: u64,
     /// Hedges sent because every attempt before had failed, where the policy says so.

@@ -249,9 +249,13 @@ fn p12_impossible_counters_are_refused_and_named() {
     table::<proto::Report, Report>(
         report,
         &[
-            ("routes[2].totals", "won (3) is above hedged (2)", |m| {
-                totals(m).won = 3;
-            }),
+            (
+                "routes[2].totals",
+                "won (3) is above hedged + hedged_again (2)",
+                |m| {
+                    totals(m).won = 3;
+                },
+            ),
             ("routes[2].totals", "hedged (4) is above crossed (3)", |m| {
                 totals(m).hedged = 4;
             }),
