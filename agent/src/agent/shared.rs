@@ -242,4 +242,6 @@ impl Host for Shared {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;
