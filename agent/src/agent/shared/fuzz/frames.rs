@@ -31,11 +31,11 @@ pub(super) fn fresh(dice: &mut Dice) -> Vec<Frame> {
 }
 
 fn frame(dice: &mut Dice) -> Frame {
-    match dice.below(12) {
+    match dice.below(16) {
         0 => Frame::Break,
-        1 | 2 => Frame::Wait(dice.pick(&[0, 10, 1000, 5001, 31_000, 70_000, 4_000_000])),
-        3 => Frame::Message((0..dice.below(200)).map(|_| dice.draw() as u8).collect()),
-        4 => Frame::Message(messages::greeting(dice).encode_to_vec()),
+        1 => Frame::Wait(dice.pick(&[0, 10, 1000, 5001, 31_000, 70_000, 4_000_000])),
+        2 => Frame::Message((0..dice.below(200)).map(|_| dice.draw() as u8).collect()),
+        3 => Frame::Message(messages::greeting(dice).encode_to_vec()),
         _ => Frame::Message(messages::message(dice).encode_to_vec()),
     }
 }
