@@ -96,8 +96,8 @@ impl Agent {
     /// Begins a route for one operation of a dependency.
     ///
     /// The first 64 routes are reported and directed one by one. Further ones work, but observe
-    /// only, uncounted: a name made of data (a user, a path) is a mistake to be found, not a reason
-    /// to fail calls.
+    /// only, and are counted together under the dependency `__other__`, a name kept for that: a name
+    /// made of data (a user, a path) is a mistake to be found, not a reason to fail calls.
     pub fn route(&self, dependency: &str, operation: &str) -> RouteBuilder {
         RouteBuilder::new(self.keeper.clone(), dependency, operation)
     }

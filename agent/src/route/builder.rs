@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::ids::{NameError, RouteKey};
 use hedgerow_protocol::policy::Policy;
 
-use super::{Limits, Route, RouteState};
+use super::{Limits, Route};
 use crate::agent::Keeper;
 use crate::error::ConfigError;
 use crate::mode::RouteMode;
@@ -84,13 +84,7 @@ impl RouteBuilder {
 
     /// Checks the settings and adds the route to the agent.
     pub fn build(self) -> Result<Route, ConfigError> {
-        let key = RouteKey::new(&self.dependency, &self.operation).map_err(|error| {
-            ConfigError::Name {
-                field: "route",
-                value: format!("{} {}", self.dependency, self.operation),
-                error,
-            }
-        })?;
+        let key = self.key()?;
         if !(DEADLINE_RANGE.0..=DEADLINE_RANGE.1).contains(&self.deadline) {
             return Err(ConfigError::Range {
                 field: "deadline",
@@ -119,20 +113,24 @@ impl RouteBuilder {
                 .unwrap_or((self.max_in_flight / 4).max(1)) as u64,
         };
         let shared = &self.agent.shared;
-        let tasks = shared.tasks.clone();
-        let state = Arc::new(RouteState::new(
-            key,
-            limits,
-            self.replicas,
-            mode,
-            tasks,
-            shared.birth,
-        ));
-        shared.add(state.clone())?;
+        let state = shared.add(key, limits, self.replicas, mode)?;
         Ok(Route {
             state,
             agent: self.agent,
         })
+    }
+
+    fn key(&self) -> Result<RouteKey, ConfigError> {
+        let refused = |error| ConfigError::Name {
+            field: "route",
+            value: format!("{} {}", self.dependency, self.operation),
+            error,
+        };
+        let key = RouteKey::new(&self.dependency, &self.operation).map_err(refused)?;
+        if key.dependency.is_other() {
+            return Err(refused(NameError::Reserved));
+        }
+        Ok(key)
     }
 
     fn mode(&self, key: &RouteKey) -> Result<RouteMode, ConfigError> {
