@@ -1,6 +1,7 @@
 //! The agent: what a service builds once and takes its routes from.
 
 mod shared;
+mod snapshot;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::route::RouteBuilder;
 use crate::telemetry;
 
 pub(crate) use self::shared::Shared;
+pub use self::snapshot::AgentSnapshot;
 
 /// How long a shutdown waits for losers that are still being watched; they are told to stop, so
 /// only one that blocks its thread takes longer.
@@ -72,6 +74,10 @@ impl Agent {
         if let Some(registry) = &settings.registry {
             telemetry::register(registry, &shared)?;
         }
+        #[cfg(feature = "opentelemetry")]
+        if let Some(meter) = &settings.meter {
+            telemetry::observe(meter, &shared);
+        }
         let link = if let Some(settings) = settings.link {
             let host: Arc<dyn Host> = shared.clone();
             Some(Arc::new(link::spawn(host, &settings)?))
@@ -110,6 +116,12 @@ impl Agent {
     /// How it stands towards its controller; [`LinkState::Fallback`] where it has none.
     pub fn link_state(&self) -> LinkState {
         self.keeper.shared.link_state()
+    }
+
+    /// The agent and all its routes at this moment, for a debug page. Routes beyond the first 64 are
+    /// only counted.
+    pub fn snapshot(&self) -> AgentSnapshot {
+        AgentSnapshot::of(&self.keeper.shared)
     }
 
     /// Says goodbye to the controller, with a last report, and ends the losers being watched. Waits a

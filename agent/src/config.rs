@@ -39,6 +39,8 @@ pub struct AgentBuilder {
     ca_certificate_file: Option<PathBuf>,
     allow_plaintext: bool,
     registry: Option<prometheus::Registry>,
+    #[cfg(feature = "opentelemetry")]
+    meter: Option<opentelemetry::metrics::Meter>,
 }
 
 /// Checked settings.
@@ -49,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) controller: Option<String>,
     pub(crate) link: Option<LinkSettings>,
     pub(crate) registry: Option<prometheus::Registry>,
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) meter: Option<opentelemetry::metrics::Meter>,
 }
 
 impl AgentBuilder {
@@ -111,6 +115,48 @@ impl AgentBuilder {
     /// The host's registry, for the agent's metrics. Each agent of a process needs its own.
     pub fn registry(mut self, registry: prometheus::Registry) -> Self {
         self.registry = Some(registry);
+        self
+    }
+
+    /// The host's OpenTelemetry meter, for the same metrics under the same names, beside the registry
+    /// or in its place. Each carries the attribute `hedgerow.agent.instance`, so that agents of one
+    /// process can share a meter. They are observed whenever the host collects, until the agent ends.
+    ///
+    /// OpenTelemetry has no histogram that can be observed, so `hedgerow_call_seconds` becomes two
+    /// counters: `hedgerow_call_seconds_bucket_total` with the attribute `le` (seconds; cumulative;
+    /// bounds an octave apart from 128 us to 67 s, and `+Inf` for all), and
+    /// `hedgerow_call_seconds_sum_total`. PromQL's `histogram_quantile` reads the former as it is.
+    /// It has 42 sets of attributes a route: from 48 routes on raise the instrument's cardinality
+    /// limit, 2,000 by default, with a view.
+    ///
+    /// ```
+    /// use opentelemetry::metrics::MeterProvider;
+    /// use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let exporter = InMemoryMetricExporter::default(); // yours sends them somewhere
+    /// let provider = SdkMeterProvider::builder()
+    ///     .with_reader(PeriodicReader::builder(exporter.clone()).build())
+    ///     .build();
+    ///
+    /// let agent = hedgerow_agent::Agent::builder()
+    ///     .service("checkout")
+    ///     .meter(provider.meter("hedgerow"))
+    ///     .connect()
+    ///     .await?;
+    /// let _route = agent.route("catalog", "get").build()?;
+    ///
+    /// provider.force_flush()?;
+    /// let seen = exporter.get_finished_metrics()?;
+    /// let mut names = seen[0].scope_metrics().flat_map(|scope| scope.metrics());
+    /// assert!(names.any(|metric| metric.name() == "hedgerow_calls_total"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "opentelemetry")]
+    pub fn meter(mut self, meter: opentelemetry::metrics::Meter) -> Self {
+        self.meter = Some(meter);
         self
     }
 
@@ -186,6 +232,8 @@ impl AgentBuilder {
             controller: self.controller,
             link,
             registry: self.registry,
+            #[cfg(feature = "opentelemetry")]
+            meter: self.meter,
         })
     }
 }

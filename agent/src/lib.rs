@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
 
 mod admission;
 mod agent;
@@ -26,7 +27,7 @@ mod threshold;
 mod ticket;
 mod watch;
 
-pub use agent::{Agent, AgentBuilder};
+pub use agent::{Agent, AgentBuilder, AgentSnapshot};
 pub use attempt::{Attempt, AttemptKind, HEDGE_HEADER, HEDGE_MARK, Hold};
 pub use eligibility::{Call, Verdict};
 pub use error::{CallError, ConfigError};

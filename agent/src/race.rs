@@ -31,12 +31,13 @@ use hedgerow_protocol::report::Refusal;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::admission::{Question, admit};
-use crate::attempt::{Attempt, AttemptGuard, Beginning, Ending, begin};
+use crate::attempt::{Attempt, AttemptGuard, AttemptKind, Beginning, Ending, begin};
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
 use crate::pool::Replica;
 use crate::route::RouteState;
 use crate::stats::recorder::Counter;
+use crate::telemetry::Told;
 use crate::ticket::Ticket;
 use crate::watch::watch;
 
@@ -88,6 +89,7 @@ where
         hedge: None,
         took: Duration::ZERO,
         failed: None,
+        told: Told::default(),
     };
     if watched {
         let mut future = Box::pin(future);
@@ -126,6 +128,8 @@ struct Race<'a, T, E, Fut, C> {
     took: Duration,
     /// The primary's failure, while the hedge may still make it good.
     failed: Option<Result<T, E>>,
+    /// What the caller's span is to be told, however this ends.
+    told: Told,
 }
 
 enum Outcome<T, E> {
@@ -237,8 +241,10 @@ where
             return;
         };
         self.ticket.crossed(&waits_on);
+        self.told.crossed(self.route, &waits_on);
         if let Err(reason) = self.hedge(&waits_on, make) {
             self.route.recorder.refuse(reason);
+            self.told.refused(reason);
         }
     }
 
@@ -257,6 +263,7 @@ where
         let (replica, permit) = admit(self.route, &question)?;
         self.route.recorder.count(Counter::Hedged);
         replica.hedged.fetch_add(1, Ordering::Release);
+        self.told.hedged(&replica);
         let (deadline, already_hedge) = (self.deadline, self.already_hedge);
         let (guard, attempt) = begin(
             self.route,
@@ -280,7 +287,11 @@ where
         let verdict = (self.classify)(&result);
         match verdict {
             Verdict::Good | Verdict::NegativeAnswer => {
-                self.ticket.primary_answered(guard.replica(), self.took);
+                if self.ticket.primary_answered(guard.replica(), self.took)
+                    && let Some(replica) = guard.replica()
+                {
+                    self.told.crossed(self.route, replica);
+                }
                 if self.ticket.treated() {
                     // The primary began with its call: one age, one bucket, for both.
                     let bucket = bucket_of(self.took);
@@ -289,6 +300,7 @@ where
                 } else {
                     guard.ended(Ending::Answered, now);
                 }
+                self.told.won(AttemptKind::Primary);
                 return Some(Outcome::PrimaryWon(result));
             }
             // The guard, dropped, records it as stopped: nobody failed.
@@ -296,6 +308,7 @@ where
             Verdict::PushBack => self.ticket.push_back(),
             Verdict::Fatal | Verdict::Retryable => {}
         }
+        self.told.failed(self.route, guard.replica());
         guard.ended(Ending::Failed, now);
         if self.hedge.is_some() && verdict != Verdict::Fatal {
             self.failed = Some(result);
@@ -316,6 +329,7 @@ where
                 replica.won.fetch_add(1, Ordering::Release);
             }
             guard.ended(Ending::Answered, now);
+            self.told.won(AttemptKind::Hedge);
             return Some(Outcome::HedgeWon(result));
         }
         match verdict {
@@ -354,6 +368,8 @@ where
                 result.map_err(CallError::Failed)
             }
             Outcome::DeadlineExceeded => {
+                let waits_on = self.primary.as_ref().and_then(AttemptGuard::replica);
+                self.told.failed(self.route, waits_on);
                 self.ticket.finished(true, took);
                 Err(CallError::DeadlineExceeded)
             }

@@ -96,8 +96,12 @@ impl<'a> Ticket<'a> {
 
     /// The primary answered. Timers tick in milliseconds, thresholds may be shorter: a call that
     /// was answered after the threshold but before its timer fired has crossed all the same. It is
-    /// the one kind that is neither hedged nor refused.
-    pub(crate) fn primary_answered(&mut self, replica: Option<&Arc<Replica>>, took: Duration) {
+    /// the one kind that is neither hedged nor refused. True for one that has crossed.
+    pub(crate) fn primary_answered(
+        &mut self,
+        replica: Option<&Arc<Replica>>,
+        took: Duration,
+    ) -> bool {
         self.primary_answered = true;
         if let (true, false, Some(replica)) = (self.open, self.crossed, replica)
             && let Some(threshold) = self.route.gate.threshold()
@@ -105,6 +109,7 @@ impl<'a> Ticket<'a> {
         {
             self.crossed(replica);
         }
+        self.crossed
     }
 
     pub(crate) fn push_back(&self) {

@@ -6,6 +6,10 @@ mod cost;
 mod hedging;
 mod layer;
 mod link;
+#[cfg(feature = "opentelemetry")]
+mod meter;
 mod metrics;
+mod paused;
 mod pinned;
+mod span;
 mod without_controller;
