@@ -1,3 +1,7 @@
+// Where the README links to files, these pages are meant.
+#![doc = "[safe-to-hedge]: guide::safe_to_hedge"]
+#![doc = "[what-to-look-at]: guide::what_to_look_at"]
+#![doc = ""]
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
@@ -10,6 +14,7 @@ pub mod config;
 mod eligibility;
 mod error;
 mod gate;
+pub mod guide;
 mod host;
 pub mod layer;
 mod link;

@@ -395,6 +395,32 @@ mod tests {
         assert_eq!(readme.into_keys().collect::<BTreeSet<_>>(), declared);
     }
 
+    /// What a text takes for names of metrics, their parts by the family's name.
+    fn named(text: &str) -> BTreeSet<&str> {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let names = words.filter(|word| word.starts_with("hedgerow_") && *word != "hedgerow_agent");
+        let parts = ["_bucket", "_count", "_sum", "_bucket_total", "_sum_total"];
+        names
+            .map(|name| {
+                let family = parts.iter().find_map(|part| name.strip_suffix(part));
+                family.unwrap_or(name)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_guides_name_no_metric_that_is_not_there() {
+        let declared: BTreeSet<_> = FAMILIES.iter().map(|family| family.name).collect();
+        for text in [
+            include_str!("../../README.md"),
+            include_str!("../../guides/safe-to-hedge.md"),
+            include_str!("../../guides/what-to-look-at.md"),
+        ] {
+            let unknown: Vec<_> = named(text).difference(&declared).copied().collect();
+            assert!(unknown.is_empty(), "{unknown:?}");
+        }
+    }
+
     #[test]
     fn names_say_their_kind_and_are_there_once() {
         let names: BTreeSet<_> = FAMILIES.iter().map(|family| family.name).collect();
