@@ -99,7 +99,8 @@ impl Agent {
         })
     }
 
-    /// Begins a route for one operation of a dependency.
+    /// Begins a route for one operation of a dependency; both names are 1 to 128 ASCII letters, digits
+    /// and `. _ - / : @`, checked by [`build`](RouteBuilder::build).
     ///
     /// The first 64 routes are reported and directed one by one. Further ones work, but observe
     /// only, uncounted: a name made of data (a user, a path) is a mistake to be found, not a reason
@@ -108,7 +109,8 @@ impl Agent {
         RouteBuilder::new(self.keeper.clone(), dependency, operation)
     }
 
-    /// Which agent this is, on the controller's pages.
+    /// Which agent this is, on the controller's pages and in OpenTelemetry metrics: another one for
+    /// each agent built.
     pub fn instance(&self) -> InstanceId {
         self.keeper.shared.instance
     }
@@ -124,8 +126,12 @@ impl Agent {
         AgentSnapshot::of(&self.keeper.shared)
     }
 
-    /// Says goodbye to the controller, with a last report, and ends the losers being watched. Waits a
-    /// few seconds at most. Calls go on, by what was directed last. Twice does no harm.
+    /// Says goodbye to the controller, with a last report, and ends the losers being watched. Waits 2 s
+    /// at most for the controller and 5 s for losers, and far less where both are well. Calls go on, by
+    /// what was directed last. Twice does no harm.
+    ///
+    /// Not needed for the service's own sake: an agent that is dropped ends by itself. It spares
+    /// operators an agent that looks lost.
     pub async fn shutdown(&self) {
         let tasks = &self.keeper.shared.tasks;
         tasks.stopping.cancel();

@@ -36,12 +36,37 @@ impl Route {
     /// use [`call_with`](Self::call_with).
     ///
     /// Dropping the returned future gives the call up. The attempts' futures are `'static`, because
-    /// one hedged call in ten lets its loser finish in a task of its own. Needs a tokio runtime with
-    /// time.
+    /// one hedged call in ten lets its loser finish in a task of its own.
+    ///
+    /// ```
+    /// use hedgerow_agent::{Agent, Attempt, Call, Replicas};
+    ///
+    /// # async fn get(replica: &str, item: u32) -> std::io::Result<String> {
+    /// #     Ok(format!("{item}@{replica}"))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder().service("checkout").connect().await?;
+    /// let replicas = Replicas::new([("10.0.0.1:80", None), ("10.0.0.2:80", None)])?;
+    /// let catalog = agent.route("catalog", "get").replicas(replicas).build()?;
+    ///
+    /// let item = 7;
+    /// let attempts = move |attempt: Attempt| async move {
+    ///     get(attempt.replica().as_str(), item).await
+    /// };
+    /// let answer = catalog.call(Call::idempotent(), attempts).await?;
+    /// assert!(answer.starts_with("7@10.0.0."));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`CallError::Failed`] with the primary's own error, also where a hedge failed in another way;
     /// [`CallError::DeadlineExceeded`] where nobody answered in time and the primary did not fail.
+    ///
+    /// # Panics
+    /// Not by itself. Timers are tokio's, which panic outside of a runtime with time enabled; and a
+    /// panic of `attempt`, or of the future it makes, is the caller's as if it had called it.
     pub async fn call<T, E, F, Fut>(&self, call: Call, attempt: F) -> Result<T, CallError<E>>
     where
         T: 'static,
@@ -84,6 +109,9 @@ impl Route {
     ///
     /// # Errors
     /// As [`call`](Self::call).
+    ///
+    /// # Panics
+    /// As [`call`](Self::call).
     pub async fn call_with<T, E, F, Fut, C>(
         &self,
         call: Call,
@@ -100,7 +128,7 @@ impl Route {
         race::run(&self.state, call, classify, attempt).await
     }
 
-    /// Its names.
+    /// Its names: dependency and operation.
     pub fn key(&self) -> &RouteKey {
         &self.state.key
     }

@@ -196,3 +196,73 @@ impl Readings {
         Some(reading.figures.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hedgerow_protocol::session::Text;
+
+    use super::*;
+
+    fn readings(shared: &Arc<Shared>) -> Readings {
+        Readings {
+            shared: Arc::downgrade(shared),
+            instance: KeyValue::new(AGENT_INSTANCE, "one"),
+            last: Mutex::new(None),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_collection_is_one_reading_and_the_next_one_is_another() {
+        let shared = Arc::new(Shared::new(None, Text::default(), false));
+        let readings = readings(&shared);
+        let first = readings.figures("hedgerow_tokens").unwrap();
+        let same = readings.figures("hedgerow_mode").unwrap();
+        assert!(Arc::ptr_eq(&first, &same));
+        let next = readings.figures("hedgerow_tokens").unwrap();
+        assert!(!Arc::ptr_eq(&first, &next), "asked twice: collected twice");
+        let with_it = readings.figures("hedgerow_mode").unwrap();
+        assert!(Arc::ptr_eq(&next, &with_it));
+    }
+
+    #[tokio::test]
+    async fn what_a_collection_left_unasked_is_not_shown_later() {
+        let shared = Arc::new(Shared::new(None, Text::default(), false));
+        let readings = readings(&shared);
+        let first = readings.figures("hedgerow_tokens").unwrap();
+        if let Some(last) = &mut *readings.last.lock() {
+            last.at -= READING_MAX;
+        }
+        let later = readings.figures("hedgerow_mode").unwrap();
+        assert!(!Arc::ptr_eq(&first, &later));
+    }
+
+    #[tokio::test]
+    async fn readings_do_not_keep_an_agent() {
+        let shared = Arc::new(Shared::new(None, Text::default(), false));
+        let readings = readings(&shared);
+        assert!(readings.figures("hedgerow_tokens").is_some());
+        drop(shared);
+        assert!(readings.figures("hedgerow_mode").is_none());
+    }
+
+    #[test]
+    fn bounds_are_octaves_and_what_is_beyond_them_is_in_all() {
+        let mut histogram = Histogram::new();
+        for latency in [
+            Duration::from_micros(5),
+            Duration::from_micros(256),
+            Duration::from_micros(257),
+            Duration::from_mins(5),
+        ] {
+            histogram.record(latency);
+        }
+        let bounds: Vec<_> = by_octave(&histogram).collect();
+        assert_eq!(bounds.len(), 21);
+        let below = |le: &str| bounds.iter().find(|bound| bound.0 == le).map(|b| b.1);
+        assert_eq!(below("0.000128"), Some(1));
+        assert_eq!(below("0.000256"), Some(2), "an upper edge is inclusive");
+        assert_eq!(below("0.000512"), Some(3));
+        assert_eq!(below("67.108864"), Some(3));
+        assert_eq!(below("+Inf"), Some(4));
+    }
+}

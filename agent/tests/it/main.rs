@@ -11,5 +11,6 @@ mod meter;
 mod metrics;
 mod paused;
 mod pinned;
+mod snapshot;
 mod span;
 mod without_controller;
