@@ -22,6 +22,7 @@
 //! | `hedgerow_directives_refused_total` | counter | by the agent; `scope` (directive, set); without a route |
 //! | `hedgerow_reports_refused_total` | counter | by the controller; without a route |
 
+use hedgerow_protocol::directive::OffReason;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{LinkState, Refusal};
 
@@ -229,7 +230,7 @@ pub(super) static FAMILIES: [Family; 18] = [
         kind: Kind::Gauge,
         labels: &["mode", "reason"],
         of: Of::Routes(|route, emit| {
-            let reason = route.mode.reason().map_or("", |reason| reason.as_str());
+            let reason = route.mode.reason().map_or("", OffReason::as_str);
             let labels = [("mode", route.mode.as_str()), ("reason", reason)];
             emit(&labels, Value::Level(1.0));
         }),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hedgerow_agent::{Agent, Call, Route};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Meter, MeterProvider};
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData};
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData, ScopeMetrics};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 use prometheus::{Registry, TextEncoder};
 use tokio::task::yield_now;
@@ -40,7 +40,7 @@ impl Host {
         self.provider.force_flush().unwrap();
         let mut series = Series::new();
         for collected in self.exporter.get_finished_metrics().unwrap() {
-            for metric in collected.scope_metrics().flat_map(|scope| scope.metrics()) {
+            for metric in collected.scope_metrics().flat_map(ScopeMetrics::metrics) {
                 read(metric, &mut series);
             }
         }
