@@ -262,3 +262,25 @@ async fn a_mode_that_is_over_is_no_longer_shown() {
     }
     assert_eq!(mode(), "off");
 }
+
+#[tokio::test(start_paused = true)]
+async fn forty_seven_routes_keep_within_the_sdks_limit() {
+    let host = Host::new();
+    let agent = Agent::builder()
+        .service("shop")
+        .meter(host.meter())
+        .connect()
+        .await
+        .unwrap();
+    let build = |nth| agent.route("catalog", &format!("get-{nth}")).build();
+    let routes: Vec<_> = (0..47).map(|nth| build(nth).unwrap()).collect();
+    let series = host.collect();
+    let buckets = of(&series, "hedgerow_call_seconds_bucket_total");
+    assert_eq!(buckets.len(), 42 * routes.len());
+    let overflow = |labels: &BTreeSet<(String, String)>| {
+        labels
+            .iter()
+            .any(|(name, _)| name == "otel.metric.overflow")
+    };
+    assert!(!series.keys().any(|(_, labels)| overflow(labels)));
+}
