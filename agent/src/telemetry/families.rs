@@ -2,26 +2,9 @@
 //!
 //! Whoever shows the metrics, shows this table: names, labels and values cannot differ between
 //! Prometheus and OpenTelemetry. Counters end in `_total`, times are in seconds.
-//!
-//! | metric | kind | labels beside `dependency`, `operation` |
-//! |---|---|---|
-//! | `hedgerow_calls_total` | counter | `arm` (treated, holdout: `outcome` answered, failed; eligible: started, abandoned; not_eligible: started) |
-//! | `hedgerow_crossed_total` | counter | |
-//! | `hedgerow_attempts_total` | counter | `kind` (primary, hedge), `outcome` (sent, finished, failed, won) |
-//! | `hedgerow_refused_total` | counter | `reason` |
-//! | `hedgerow_threshold_past_deadline_total` | counter | |
-//! | `hedgerow_push_back_total` | counter | |
-//! | `hedgerow_probation_skipped_total` | counter | |
-//! | `hedgerow_call_seconds` | histogram | `arm` |
-//! | `hedgerow_threshold_seconds` | gauge; absent where there is none | |
-//! | `hedgerow_budget_ratio`, `hedgerow_tokens` | gauge | |
-//! | `hedgerow_mode` | gauge, 1 for the mode in force | `mode`, `reason` |
-//! | `hedgerow_attempts_in_flight`, `hedgerow_watched_losers` | gauge | |
-//! | `hedgerow_link_state` | gauge, 1 for the state | `state`; without a route |
-//! | `hedgerow_unreported_routes` | gauge | without a route |
-//! | `hedgerow_directives_refused_total` | counter | by the agent; `scope` (directive, set); without a route |
-//! | `hedgerow_reports_refused_total` | counter | by the controller; without a route |
+//! The README has the table for readers; a test keeps the two alike.
 
+use hedgerow_protocol::directive::OffReason;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{LinkState, Refusal};
 
@@ -229,7 +212,7 @@ pub(super) static FAMILIES: [Family; 18] = [
         kind: Kind::Gauge,
         labels: &["mode", "reason"],
         of: Of::Routes(|route, emit| {
-            let reason = route.mode.reason().map_or("", |reason| reason.as_str());
+            let reason = route.mode.reason().map_or("", OffReason::as_str);
             let labels = [("mode", route.mode.as_str()), ("reason", reason)];
             emit(&labels, Value::Level(1.0));
         }),
