@@ -2,7 +2,9 @@
 
 mod alone;
 mod drops;
+mod further;
 mod load;
+mod odd;
 mod order;
 mod permits;
 mod rig;
