@@ -10,6 +10,7 @@ mod eligibility;
 mod error;
 mod gate;
 mod host;
+pub mod integrations;
 pub mod layer;
 mod link;
 mod local;

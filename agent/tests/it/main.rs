@@ -3,10 +3,14 @@
 
 mod catalog;
 mod cost;
+#[cfg(all(feature = "service-config", feature = "tonic"))]
+mod grpc;
 mod hedging;
 mod layer;
 mod link;
 mod metrics;
 mod pinned;
 mod retries;
+#[cfg(any(feature = "hyper-client", feature = "reqwest", feature = "tonic"))]
+mod warm;
 mod without_controller;
