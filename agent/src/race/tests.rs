@@ -2,6 +2,7 @@
 
 mod alone;
 mod drops;
+mod figures;
 mod further;
 mod load;
 mod odd;
