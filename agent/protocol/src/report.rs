@@ -85,6 +85,11 @@ macro_rules! totals {
         }
 
         impl Totals {
+            /// Each counter's name and value; those by [`Refusal`] apart.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+                [$((stringify!($field), self.$field)),*].into_iter()
+            }
+
             /// What came since `earlier`. None where a counter went back.
             pub fn since(&self, earlier: &Self) -> Option<Self> {
                 let mut refused = [0; Refusal::ALL.len()];
