@@ -107,7 +107,7 @@ impl Family {
     }
 }
 
-pub(super) static FAMILIES: [Family; 18] = [
+pub(super) static FAMILIES: [Family; 20] = [
     Family {
         name: "hedgerow_calls_total",
         help: "Calls, by arm and how they ended.",
@@ -131,6 +131,22 @@ pub(super) static FAMILIES: [Family; 18] = [
         kind: Kind::Counter,
         labels: &["kind", "outcome"],
         of: Of::Routes(attempts),
+    },
+    Family {
+        name: "hedgerow_hedges_total",
+        help: "Hedges sent, by what for: the call crossed, crossed again, or its attempts failed.",
+        unit: "{hedge}",
+        kind: Kind::Counter,
+        labels: &["cause"],
+        of: Of::Routes(hedges),
+    },
+    Family {
+        name: "hedgerow_further_refused_total",
+        help: "Second hedges, and hedges on error, that were not admitted.",
+        unit: "{hedge}",
+        kind: Kind::Counter,
+        labels: &[],
+        of: Of::Routes(|route, emit| emit(&[], Value::Count(route.totals.further_refused))),
     },
     Family {
         name: "hedgerow_refused_total",
@@ -307,12 +323,23 @@ fn attempts(route: &OfRoute, emit: Emit<'_>) {
         ("primary", "sent", t.started),
         ("primary", "finished", t.primary_finished),
         ("primary", "failed", t.primary_errors),
-        ("hedge", "sent", t.hedged),
+        ("hedge", "sent", t.hedges()),
         ("hedge", "finished", t.hedge_finished),
         ("hedge", "failed", t.hedge_errors),
-        ("hedge", "won", t.won),
+        ("hedge", "won", t.won + t.won_on_error),
     ] {
         emit(&[("kind", kind), ("outcome", outcome)], Value::Count(count));
+    }
+}
+
+fn hedges(route: &OfRoute, emit: Emit<'_>) {
+    let t = &route.totals;
+    for (cause, count) in [
+        ("crossed", t.hedged),
+        ("again", t.hedged_again),
+        ("error", t.hedged_on_error),
+    ] {
+        emit(&[("cause", cause)], Value::Count(count));
     }
 }
 
