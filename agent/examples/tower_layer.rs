@@ -43,7 +43,10 @@ impl HedgePolicy<Ask, String, io::Error> for Lines {
 
     fn prepare(&self, request: Ask, attempt: &Attempt) -> Ask {
         // This protocol's way to mark a hedge is a word in front.
-        let mark: String = attempt.headers().map(|(_, mark)| format!("{mark} ")).collect();
+        let mark: String = attempt
+            .headers()
+            .map(|(_, mark)| format!("{mark} "))
+            .collect();
         Ask {
             replica: attempt.replica().to_string(),
             line: format!("{mark}{}", request.line),
@@ -59,12 +62,12 @@ impl HedgePolicy<Ask, String, io::Error> for Lines {
 }
 
 /// The client, as it was before it was hedged.
-fn ask(
-    request: Ask,
-) -> Pin<Box<dyn Future<Output = io::Result<String>> + Send>> {
+fn ask(request: Ask) -> Pin<Box<dyn Future<Output = io::Result<String>> + Send>> {
     Box::pin(async move {
         let mut stream = TcpStream::connect(&request.replica).await?;
-        stream.write_all(format!("{}\n", request.line).as_bytes()).await?;
+        stream
+            .write_all(format!("{}\n", request.line).as_bytes())
+            .await?;
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).await?;
         Ok(answer.trim_end().to_owned())
@@ -105,7 +108,11 @@ pub(crate) async fn run(replicas: &[&str], reads: u32) -> Result<Vec<String>, Bo
     };
     let mut answer = String::new();
     for id in 0..reads {
-        answer = catalog.ready().await?.call(ask(format!("get {id}"))).await?;
+        answer = catalog
+            .ready()
+            .await?
+            .call(ask(format!("get {id}")))
+            .await?;
     }
     catalog.ready().await?.call(ask("put 7".to_owned())).await?;
 

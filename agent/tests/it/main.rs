@@ -6,10 +6,18 @@ mod cost;
 #[cfg(all(feature = "service-config", feature = "tonic"))]
 mod grpc;
 mod hedging;
+#[cfg(feature = "hyper-client")]
+mod hyper;
 mod layer;
 mod link;
 mod metrics;
 mod pinned;
+#[cfg(feature = "reqwest")]
+mod reqwest;
+#[cfg(all(feature = "service-config", feature = "tonic"))]
+mod service_config;
 #[cfg(any(feature = "hyper-client", feature = "reqwest", feature = "tonic"))]
 mod warm;
+#[cfg(any(feature = "hyper-client", feature = "reqwest"))]
+mod web;
 mod without_controller;
