@@ -38,7 +38,7 @@ enum CatalogError {
     #[error("the catalog answered {0}")]
     Status(StatusCode),
     #[error("the request could not be made")]
-    Request(#[from] axum::http::Error),
+    Request(#[from] http::Error),
     #[error("the catalog could not be reached")]
     Connect(#[from] hyper_util::client::legacy::Error),
     #[error("the catalog's answer broke off")]

@@ -8,12 +8,12 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::{Request, Response, StatusCode};
 use hedgerow_agent::integrations::body::{BodyError, HeldBody};
 use hedgerow_agent::integrations::hyper::HedgedHttp;
 use hedgerow_agent::integrations::verdict::HttpVerdicts;
 use hedgerow_agent::{Call, CallError, HEDGE_HEADER, HEDGE_MARK, Hold, Route, Verdict};
 use hedgerow_protocol::report::Refusal;
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;

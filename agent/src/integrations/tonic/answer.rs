@@ -62,15 +62,7 @@ pub(super) struct Failure {
 impl Failure {
     fn of(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let error = error.into();
-        let timed_out = {
-            let mut source: Option<&(dyn Error + 'static)> = Some(&*error);
-            std::iter::from_fn(|| {
-                let this = source?;
-                source = this.source();
-                Some(this)
-            })
-            .any(|error| error.is::<TimeoutExpired>())
-        };
+        let timed_out = has_timed_out(&*error);
         let status = Status::from_error(error);
         let code = if timed_out {
             Code::DeadlineExceeded
@@ -88,6 +80,11 @@ impl Failure {
     pub(super) fn into_status(self) -> Status {
         self.status
     }
+}
+
+/// Whether a timer of the channel's own is what an error comes from.
+fn has_timed_out(error: &(dyn Error + 'static)) -> bool {
+    error.is::<TimeoutExpired>() || error.source().is_some_and(has_timed_out)
 }
 
 pub(super) fn deadline_exceeded() -> Status {
