@@ -127,6 +127,19 @@ async fn b06_a_winner_that_stalls_after_its_head_is_a_timeout_and_both_are_reset
     all_freed(&route).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_may_be_read_past_the_deadline_where_it_is_said_so() {
+    let (_replicas, route, hedged) = rig(400 * MS).await;
+    let late = hedged.clone().oneshot(get()).await.unwrap();
+    let patient = hedged.stream_past_deadline(true);
+    let in_time = patient.oneshot(get()).await.unwrap();
+    sleep(800 * MS).await;
+    let error = read(late).await.unwrap_err();
+    assert!(matches!(error, BodyError::DeadlineExceeded(_)), "{error:?}");
+    whole(&read(in_time).await.unwrap());
+    assert_eq!(route.snapshot().attempts_in_flight, 0);
+}
+
 /// The client in a task of its own, which goes on when its caller is gone: it can only take the
 /// permit along.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

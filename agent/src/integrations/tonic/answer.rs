@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::future::pending;
-use std::pin::Pin;
 
 use bytes::Bytes;
 use http::header::HeaderMap;
@@ -168,7 +167,7 @@ async fn answer(
 const GRPC_STATUS: &str = "grpc-status";
 
 async fn first_frame(body: &mut Body) -> Result<Option<Frame<Bytes>>, Failure> {
-    while let Some(frame) = Pin::new(&mut *body).frame().await {
+    while let Some(frame) = body.frame().await {
         let frame = frame.map_err(Failure::of)?;
         let nothing = frame.data_ref().is_some_and(Bytes::is_empty);
         if !nothing {
