@@ -1,5 +1,6 @@
 //! One call in the books: which arm it is in, and that it ends exactly once.
 
+use hedgerow_protocol::report::Refusal;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -95,16 +96,22 @@ impl<'a> Ticket<'a> {
     }
 
     /// The primary answered. Timers tick in milliseconds, thresholds may be shorter: a call that
-    /// was answered after the threshold but before its timer fired has crossed all the same. It is
-    /// the one kind that is neither hedged nor refused.
-    pub(crate) fn primary_answered(&mut self, replica: Option<&Arc<Replica>>, took: Duration) {
+    /// was answered after the threshold but before its timer fired has crossed all the same. True for
+    /// one that has crossed.
+    pub(crate) fn primary_answered(
+        &mut self,
+        replica: Option<&Arc<Replica>>,
+        took: Duration,
+    ) -> bool {
         self.primary_answered = true;
         if let (true, false, Some(replica)) = (self.open, self.crossed, replica)
             && let Some(threshold) = self.route.gate.threshold()
             && took > threshold
         {
             self.crossed(replica);
+            self.route.recorder.refuse(Refusal::Answered);
         }
+        self.crossed
     }
 
     pub(crate) fn push_back(&self) {

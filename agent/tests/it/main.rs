@@ -10,12 +10,18 @@ mod hedging;
 mod hyper;
 mod layer;
 mod link;
+#[cfg(feature = "opentelemetry")]
+mod meter;
 mod metrics;
+mod paused;
 mod pinned;
 #[cfg(feature = "reqwest")]
 mod reqwest;
+mod retries;
 #[cfg(all(feature = "service-config", feature = "tonic"))]
 mod service_config;
+mod snapshot;
+mod span;
 #[cfg(any(feature = "hyper-client", feature = "reqwest", feature = "tonic"))]
 mod warm;
 #[cfg(any(feature = "hyper-client", feature = "reqwest"))]

@@ -63,14 +63,17 @@ impl TryFrom<proto::Report> for Report {
             );
             return Err(WireError::new("covers_us", problem));
         }
-        at_most("routes", &report.routes, ROUTES_PER_AGENT_MAX)?;
+        // One more may be `__other__`; that it is, and how many others there are, is checked below.
+        if report.routes.len() > ROUTES_PER_AGENT_MAX + 1 {
+            at_most("routes", &report.routes, ROUTES_PER_AGENT_MAX)?;
+        }
         let read = Self {
             sequence: Sequence(report.sequence),
             covers,
             wall_clock_ms: report.wall_clock_ms,
             routes: each("routes", report.routes, RouteReport::try_from)?,
         };
-        // What is left for it: the sequence, and a route that is there twice.
+        // What is left for it: the sequence, a route that is there twice, and one too many.
         read.check()
             .map_err(|error| WireError::from_check(&error))?;
         Ok(read)
@@ -275,7 +278,7 @@ totals! {
     started, not_eligible, finished, failed, abandoned, crossed, hedged, won, primary_finished,
     primary_errors, hedge_finished, hedge_errors, push_back, holdout_finished, holdout_failed,
     treated_finished, treated_failed, failed_despite_primary, probation_skipped,
-    threshold_past_deadline,
+    threshold_past_deadline, hedged_again, hedged_on_error, won_on_error, further_refused,
 }
 
 fn refusals_to_wire(totals: &Totals) -> proto::Refusals {
@@ -288,6 +291,7 @@ fn refusals_to_wire(totals: &Totals) -> proto::Refusals {
         no_permit: totals.refused_for(Refusal::NoPermit),
         budget: totals.refused_for(Refusal::Budget),
         already_hedge: totals.refused_for(Refusal::AlreadyHedge),
+        answered: totals.refused_for(Refusal::Answered),
     }
 }
 
@@ -303,6 +307,7 @@ fn refusals(refusals: &proto::Refusals) -> Result<[u64; Refusal::ALL.len()], Wir
             Refusal::NoPermit => refusals.no_permit,
             Refusal::Budget => refusals.budget,
             Refusal::AlreadyHedge => refusals.already_hedge,
+            Refusal::Answered => refusals.answered,
         };
         counts[reason as usize] = count(reason.as_str(), value)?;
     }
