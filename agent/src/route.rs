@@ -135,8 +135,7 @@ impl Route {
     }
 
     /// What it does and has counted, for a debug page; a handler can return it as it is.
-    /// [`Agent::snapshot`](crate::Agent::snapshot) has all routes. Reading it costs some tens of
-    /// microseconds and no call anything.
+    /// [`Agent::snapshot`](crate::Agent::snapshot) has all routes. Taking one costs calls nothing.
     ///
     /// ```
     /// use axum::{Json, Router, routing::get};
