@@ -16,6 +16,7 @@ use crate::error::ConfigError;
 use crate::host::Host;
 use crate::link::{self, LinkHandle};
 use crate::route::RouteBuilder;
+use crate::standalone;
 use crate::telemetry;
 
 pub(crate) use self::shared::Shared;
@@ -68,6 +69,10 @@ impl Agent {
             settings.zone,
             settings.build,
             settings.link.is_some(),
+            settings
+                .policy_file
+                .as_ref()
+                .map(|opened| opened.file.clone()),
         ));
         if let Some(registry) = &settings.registry {
             telemetry::register(registry, &shared)?;
@@ -77,6 +82,9 @@ impl Agent {
             Some(Arc::new(link::spawn(host, &settings)?))
         } else {
             tokio::spawn(look_after(shared.clone()));
+            if let Some(opened) = settings.policy_file {
+                tokio::spawn(standalone::watch(shared.clone(), opened));
+            }
             None
         };
         tracing::info!(
@@ -113,10 +121,16 @@ impl Agent {
     }
 
     /// Says goodbye to the controller, with a last report, and ends the losers being watched. Waits a
-    /// few seconds at most. Calls go on, by what was directed last. Twice does no harm.
+    /// few seconds at most. Twice does no harm.
+    ///
+    /// Calls go on, and are counted, but nothing is hedged any more, from the moment this is called:
+    /// thresholds, leases and the agent's own switch-off are renewed by nobody from then on, and
+    /// hedging by figures that only get older is worse than none. Hedges under way go on, nobody
+    /// stays on probation, and what was off stays off. For a new start build a new agent.
     pub async fn shutdown(&self) {
         let tasks = &self.keeper.shared.tasks;
         tasks.stopping.cancel();
+        self.keeper.shared.close(Instant::now());
         tasks.tracker.close();
         let link = self.keeper.link.lock().clone();
         if let Some(link) = link {

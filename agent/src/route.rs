@@ -2,21 +2,24 @@
 
 mod builder;
 mod keeping;
+mod no_effect;
 mod state;
 
 use std::future::Future;
 use std::sync::Arc;
 
-use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::ids::{ReplicaName, RouteKey};
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{Effective, LinkState, Totals};
 
 pub use self::builder::RouteBuilder;
+pub use self::no_effect::NoEffect;
 pub(crate) use self::state::{Limits, RouteState, Tasks};
 use crate::agent::Keeper;
 use crate::attempt::Attempt;
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
+use crate::naming::NamedReplica;
 use crate::race;
 
 /// One operation of one dependency. Cheap to clone; clones are the same route. It keeps its agent
@@ -107,6 +110,7 @@ impl Route {
     pub fn snapshot(&self) -> RouteSnapshot {
         let link = self.agent.shared.link_state();
         let [treated, holdout] = self.state.lifetime();
+        let (named, no_effect) = self.state.findings();
         RouteSnapshot {
             key: self.state.key.clone(),
             totals: self.state.recorder.totals(),
@@ -115,6 +119,9 @@ impl Route {
             link,
             treated,
             holdout,
+            named,
+            probation: self.state.pool.probation(),
+            no_effect,
         }
     }
 }
@@ -137,4 +144,12 @@ pub struct RouteSnapshot {
     pub treated: Histogram,
     /// The same for the holdout.
     pub holdout: Histogram,
+    /// Replicas that are what is slow or failing by this agent's own figures, and those on
+    /// probation for it. Left out of its threshold and its errors.
+    pub named: Vec<NamedReplica>,
+    /// Replicas that get a tenth of their share of primaries and no hedges: by the controller's
+    /// word, or, without one, by the agent's own figures.
+    pub probation: Vec<ReplicaName>,
+    /// Why hedging is on and can yet do nothing, where that is so.
+    pub no_effect: Option<NoEffect>,
 }

@@ -13,11 +13,15 @@
 //! | `hedgerow_threshold_seconds` | gauge; absent where there is none | |
 //! | `hedgerow_budget_ratio`, `hedgerow_tokens` | gauge | |
 //! | `hedgerow_mode` | gauge, 1 for the mode in force | `mode`, `reason` |
+//! | `hedgerow_no_effect` | gauge, 1 where hedging is on and can do nothing | `because` |
+//! | `hedgerow_replica_named` | gauge, 1 for a replica named by the agent's own figures | `replica`, `why` |
 //! | `hedgerow_attempts_in_flight`, `hedgerow_watched_losers` | gauge | |
 //! | `hedgerow_link_state` | gauge, 1 for the state | `state`; without a route |
 //! | `hedgerow_unreported_routes` | gauge | without a route |
 //! | `hedgerow_directives_refused_total` | counter | by the agent; `scope` (directive, set); without a route |
 //! | `hedgerow_reports_refused_total` | counter | by the controller; without a route |
+//! | `hedgerow_policy_file_policies` | gauge | policies that hold; without a route; absent without a file |
+//! | `hedgerow_policy_file_refused_total` | counter | contents refused, the last good one kept; as above |
 //!
 //! Read from the route's own counters when scraped: calls pay nothing for them.
 
@@ -166,6 +170,32 @@ const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "hedgerow_no_effect",
+        help: "1 where hedging is on and can do nothing, with the reason.",
+        kind: MetricType::GAUGE,
+        labels: &["dependency", "operation", "because"],
+        read: |route, out| {
+            if let (_, Some(because)) = route.findings() {
+                out.gauge(&[("because", because.as_str())], 1.0);
+            }
+        },
+    },
+    Family {
+        name: "hedgerow_replica_named",
+        help: "1 for each replica that is what is slow or failing, by the agent's own figures.",
+        kind: MetricType::GAUGE,
+        labels: &["dependency", "operation", "replica", "why"],
+        read: |route, out| {
+            for named in route.findings().0 {
+                let labels = [
+                    ("replica", named.replica.as_str()),
+                    ("why", named.why.as_str()),
+                ];
+                out.gauge(&labels, 1.0);
+            }
+        },
+    },
+    Family {
         name: "hedgerow_attempts_in_flight",
         help: "Attempts alive, held permits among them.",
         kind: MetricType::GAUGE,
@@ -211,12 +241,28 @@ const FAMILIES: &[Family] = &[
         labels: &[],
         read: |_, _| {},
     },
+    Family {
+        name: POLICY_FILE_POLICIES,
+        help: "Policies of the policy file that hold.",
+        kind: MetricType::GAUGE,
+        labels: &[],
+        read: |_, _| {},
+    },
+    Family {
+        name: POLICY_FILE_REFUSED,
+        help: "Contents of the policy file that were refused; the last good one holds.",
+        kind: MetricType::COUNTER,
+        labels: &[],
+        read: |_, _| {},
+    },
 ];
 
 const LINK_STATE: &str = "hedgerow_link_state";
 const UNREPORTED_ROUTES: &str = "hedgerow_unreported_routes";
 const DIRECTIVES_REFUSED: &str = "hedgerow_directives_refused_total";
 const REPORTS_REFUSED: &str = "hedgerow_reports_refused_total";
+const POLICY_FILE_POLICIES: &str = "hedgerow_policy_file_policies";
+const POLICY_FILE_REFUSED: &str = "hedgerow_policy_file_refused_total";
 
 fn calls(route: &RouteState, out: &mut Samples<'_>) {
     let t = route.recorder.totals();
@@ -393,6 +439,16 @@ fn of_the_agent(name: &str, shared: &Shared, out: &mut Samples<'_>) {
             }
         }
         REPORTS_REFUSED => out.counter(&[], shared.times_not_taken(NotTaken::Report)),
+        POLICY_FILE_POLICIES => {
+            if let Some(file) = &shared.policy_file {
+                out.gauge(&[], file.policies().len() as f64);
+            }
+        }
+        POLICY_FILE_REFUSED => {
+            if let Some(file) = &shared.policy_file {
+                out.counter(&[], file.refused());
+            }
+        }
         _ => {}
     }
 }

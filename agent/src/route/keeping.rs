@@ -1,18 +1,23 @@
 //! What a route keeps from second to second. Calls never come here.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::limits::REPLICAS_PER_REPORT_MAX;
 use hedgerow_protocol::report::{Attempts, Effective, RouteReport};
 use hedgerow_protocol::units::Threshold;
 
 use super::RouteState;
+use super::no_effect::{Means, NoEffect, no_effect};
 use crate::local::{Ended, OwnSwitch, ReplicaErrors};
-use crate::mode::{InForce, LinkClock, OwnFigures, RouteMode};
+use crate::mode::{InForce, LinkClock, OwnFigures, ProbationRule, RouteMode};
+use crate::naming::{Floors, Ledger, NamedReplica, Tally};
 use crate::pool::Replica;
+use crate::probation::{Change, Probation, Situation};
 use crate::stats::recorder::{Recorder, Series};
 use crate::stats::replica::{self, ReplicaSecond};
 use crate::stats::{Books, Second};
@@ -27,6 +32,11 @@ pub(crate) struct Keeping {
     pub(crate) mode: RouteMode,
     books: Books,
     windows: Windows,
+    ledger: Ledger,
+    named: Vec<NamedReplica>,
+    probation: Probation,
+    /// Whether probation is by own figures, not as a controller said.
+    own_probation: bool,
     switch: OwnSwitch,
     own: OwnFigures,
     in_force: Option<InForce>,
@@ -46,6 +56,10 @@ impl Keeping {
             mode,
             books: Books::new(),
             windows: Windows::default(),
+            ledger: Ledger::default(),
+            named: Vec::new(),
+            probation: Probation::default(),
+            own_probation: false,
             switch: OwnSwitch::default(),
             own: OwnFigures::default(),
             in_force: None,
@@ -59,6 +73,7 @@ impl Keeping {
 
     /// Works out what holds now and puts it where calls read it.
     pub(crate) fn put_in_force(&mut self, route: &RouteState, now: Duration, link: &LinkClock) {
+        self.put_on_probation(route, now, link);
         let in_force = self.mode.in_force(now, link, self.own);
         if self.in_force == Some(in_force) {
             return;
@@ -85,6 +100,7 @@ impl Keeping {
             // One alone is the dependency: there is nothing to tell apart.
             replicas.clear();
         }
+        self.judge_replicas(route, now, link, &replicas);
         let ended = ended(route, &second, &replicas);
         self.switch.tick(now, ended, self.mode.error_limit());
         let [done, censored, ..] = second.samples;
@@ -93,14 +109,18 @@ impl Keeping {
             censored,
             replicas,
         });
-        let threshold = self.own_threshold(route, now);
+        let percentile = self.mode.percentile();
+        let left_out = self
+            .windows
+            .named(percentile.tail(), &route.pool.probation());
+        let threshold = self.own_threshold(route, now, &left_out);
         self.own = OwnFigures {
             // Too few calls now is no reason to forget what was known.
             threshold: threshold.or(self.own.threshold),
             off: self.switch.off(),
             calls_per_second: second.growth.finished as f64,
         };
-        if let Some(typical) = self.windows.typical() {
+        if let Some(typical) = self.windows.typical(&left_out) {
             route.gate.set_typical(typical);
         }
         if now.saturating_sub(self.stretch_began) >= STRETCH {
@@ -126,18 +146,136 @@ impl Keeping {
             .map_or((0.0, 0.0), |in_force| (in_force.budget.get(), in_force.cap));
     }
 
+    /// Names replicas on what each did, and, where that is the agent's to decide, puts them on
+    /// probation and takes them off.
+    fn judge_replicas(
+        &mut self,
+        route: &RouteState,
+        now: Duration,
+        link: &LinkClock,
+        replicas: &[ReplicaSecond],
+    ) {
+        // Calls that could not cross say nothing about who is slow.
+        let can_cross = route
+            .gate
+            .threshold()
+            .is_some_and(|threshold| threshold < route.limits.deadline);
+        let tally = |own: &ReplicaSecond| {
+            let tally = Tally {
+                started: if can_cross { own.growth.started } else { 0 },
+                crossed: own.growth.crossed,
+                finished: own.growth.finished(),
+                errors: own.growth.errors,
+            };
+            (own.replica.clone(), tally)
+        };
+        self.ledger.push(replicas.iter().map(tally).collect());
+        let floors = Floors {
+            crossed: self.mode.percentile().tail() / 2.0,
+            errors: self.mode.error_limit().get() / 2.0,
+        };
+        self.named = self.ledger.named(floors);
+        self.put_on_probation(route, now, link);
+        let only = match self.mode.probation_rule(now, link) {
+            ProbationRule::Own => None,
+            ProbationRule::OwnAmong(replicas) => Some(replicas),
+            ProbationRule::None | ProbationRule::Directed(_) => return,
+        };
+        let known: Vec<_> = replicas.iter().map(|own| own.replica.clone()).collect();
+        let situation = Situation {
+            now,
+            floors,
+            places: route.pool.len(),
+            known: &known,
+            only,
+        };
+        for change in self
+            .probation
+            .tick(&mut self.ledger, &self.named, &situation)
+        {
+            tell(route, &change);
+        }
+        route.pool.set_probation(&self.probation.replicas());
+    }
+
+    /// Has those on probation whom whoever decides it wants there.
+    fn put_on_probation(&mut self, route: &RouteState, now: Duration, link: &LinkClock) {
+        let (directed, own) = match self.mode.probation_rule(now, link) {
+            ProbationRule::None => (&[][..], false),
+            ProbationRule::Directed(replicas) => (replicas, false),
+            ProbationRule::Own => (&[][..], true),
+            ProbationRule::OwnAmong(replicas) => (replicas, true),
+        };
+        if own {
+            if !self.own_probation {
+                self.probation.adopt(now, directed, &mut self.ledger);
+            }
+        } else {
+            self.probation.clear();
+            route.pool.set_probation(directed);
+        }
+        self.own_probation = own;
+    }
+
+    /// Replicas named now, and those on probation for what they were named for before: they get too
+    /// few calls to be named anew each second.
+    pub(crate) fn named(&self) -> Vec<NamedReplica> {
+        let mut named = self.named.clone();
+        for held in self.probation.reasons() {
+            if named.iter().all(|named| named.replica != held.replica) {
+                named.push(held.clone());
+            }
+        }
+        named
+    }
+
+    /// Why hedging, where it is on, can do nothing.
+    pub(crate) fn no_effect(&self, route: &RouteState) -> Option<NoEffect> {
+        let in_force = self.in_force.filter(|in_force| in_force.mode.hedges())?;
+        no_effect(&Means {
+            replicas: route.pool.len(),
+            on_probation: route.pool.probation().len(),
+            attempts_alive: route.limits.attempts_alive,
+            cap: in_force.cap,
+            budget: in_force.budget.get(),
+            threshold: in_force
+                .threshold
+                .or(self.mode.threshold_min())
+                .map(Threshold::get),
+            typical: route.gate.typical(),
+            deadline: route.limits.deadline,
+        })
+    }
+
     /// The threshold from the agent's own histogram, where there are enough calls. In-flight ages
-    /// are not known by replica: where one is named, nearly all that stays in flight is its own, so
-    /// they are left out, and the others' slow calls show when they end.
-    fn own_threshold(&self, route: &RouteState, now: Duration) -> Option<Threshold> {
+    /// are not known by replica: where one is left out, nearly all that stays in flight is its own,
+    /// so they are left out, too, and the others' slow calls show when they end.
+    fn own_threshold(
+        &self,
+        route: &RouteState,
+        now: Duration,
+        left_out: &BTreeSet<ReplicaName>,
+    ) -> Option<Threshold> {
         let percentile = self.mode.percentile();
-        let named = self.windows.named(percentile.tail());
-        let in_flight = if named.is_empty() {
+        let in_flight = if left_out.is_empty() {
             self.in_flight(route, now)
         } else {
             Histogram::new()
         };
-        self.windows.threshold(percentile, &named, &in_flight)
+        let threshold = self.windows.threshold(percentile, left_out, &in_flight);
+        let reaches = |threshold: Threshold| threshold.get() < route.limits.deadline;
+        if threshold.is_some_and(reaches) || !left_out.is_empty() {
+            return threshold;
+        }
+        // No call can cross, so nobody can be named for it: with one replica of three dead from the
+        // start that would last for ever. The samples themselves tell them apart as well.
+        let slow = self.windows.slow_by_samples(percentile);
+        let without = || self.windows.threshold(percentile, &slow, &Histogram::new());
+        if slow.is_empty() {
+            threshold
+        } else {
+            without()
+        }
     }
 
     /// Ages of unanswered primaries beyond the threshold in use; of all, where there is none.
@@ -208,6 +346,22 @@ impl Keeping {
 
     pub(crate) fn lifetime(&mut self, recorder: &Recorder) -> [Histogram; 2] {
         self.books.lifetime(recorder)
+    }
+}
+
+fn tell(route: &RouteState, change: &Change) {
+    let (replica, route) = (change.replica(), &route.key);
+    match change {
+        Change::Put(why) => {
+            tracing::warn!(%route, %replica, why = %why, "replica put on probation");
+        }
+        Change::Well(_) => tracing::info!(%route, %replica, "replica is well, back from probation"),
+        Change::Tried(_) => {
+            tracing::info!(%route, %replica, "too few calls to judge the replica: tried again");
+        }
+        Change::NoPlace(_) => {
+            tracing::info!(%route, %replica, "too few replicas for probation of this one");
+        }
     }
 }
 

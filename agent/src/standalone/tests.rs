@@ -1,0 +1,9 @@
+//! The whole loop without a controller, with the real executor, under a paused clock.
+
+mod failing;
+mod load;
+mod policy_file;
+mod replicas;
+mod shutdown;
+mod steady;
+mod surge;

@@ -1,0 +1,1 @@
+//! A policy file that changes while calls go on.
