@@ -6,6 +6,8 @@
 //! sink below what it is meant to be and the rate run away (C07). Replicas that are what is slow are
 //! left out: with one of three unreachable the threshold would climb to the deadline (B08, C09).
 
+mod trim;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use hedgerow_protocol::limits::THRESHOLD_CALLS_MIN;
 use hedgerow_protocol::majority::{CALLS_TO_COMPARE, Count};
 use hedgerow_protocol::units::{Quantile, Threshold};
 
+pub(crate) use self::trim::Trim;
 use crate::naming;
 use crate::stats::replica::ReplicaSecond;
 

@@ -181,8 +181,8 @@ mod tests {
                 "d:1 is slow: 100.0 % of 300 calls, where the others have 5.0 %",
             ),
             (
-                tally(300, 0, 30),
-                "d:1 is failing: 10.0 % of 300 calls, where the others have 2.5 %",
+                tally(300, 0, 60),
+                "d:1 is failing: 20.0 % of 300 calls, where the others have 2.5 %",
             ),
             (
                 tally(300, 300, 300),

@@ -9,7 +9,7 @@ use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::limits::REPLICAS_PER_REPORT_MAX;
 use hedgerow_protocol::report::{Attempts, Effective, RouteReport};
-use hedgerow_protocol::units::Threshold;
+use hedgerow_protocol::units::{Quantile, Threshold};
 
 use super::RouteState;
 use super::no_effect::{Means, NoEffect, no_effect};
@@ -21,7 +21,7 @@ use crate::probation::{Change, Probation, Situation};
 use crate::stats::recorder::{Recorder, Series};
 use crate::stats::replica::{self, ReplicaSecond};
 use crate::stats::{Books, Second};
-use crate::threshold::{self, Windows};
+use crate::threshold::{self, Trim, Windows};
 
 /// How long a replica's share of hedges is judged on.
 const STRETCH: Duration = Duration::from_secs(10);
@@ -32,6 +32,9 @@ pub(crate) struct Keeping {
     pub(crate) mode: RouteMode,
     books: Books,
     windows: Windows,
+    trim: Trim,
+    /// Replicas that are in none of the agent's own figures, as they are what is slow.
+    left_out: BTreeSet<ReplicaName>,
     ledger: Ledger,
     named: Vec<NamedReplica>,
     probation: Probation,
@@ -56,6 +59,8 @@ impl Keeping {
             mode,
             books: Books::new(),
             windows: Windows::default(),
+            trim: Trim::default(),
+            left_out: BTreeSet::new(),
             ledger: Ledger::default(),
             named: Vec::new(),
             probation: Probation::default(),
@@ -100,6 +105,7 @@ impl Keeping {
             // One alone is the dependency: there is nothing to tell apart.
             replicas.clear();
         }
+        self.turn_trim(&second, &replicas);
         self.judge_replicas(route, now, link, &replicas);
         let ended = ended(route, &second, &replicas);
         self.switch.tick(now, ended, self.mode.error_limit());
@@ -109,18 +115,16 @@ impl Keeping {
             censored,
             replicas,
         });
-        let percentile = self.mode.percentile();
-        let left_out = self
-            .windows
-            .named(percentile.tail(), &route.pool.probation());
-        let threshold = self.own_threshold(route, now, &left_out);
+        let target = self.mode.percentile().tail();
+        self.left_out = self.windows.named(target, &route.pool.probation());
+        let threshold = self.own_threshold(route, now);
         self.own = OwnFigures {
             // Too few calls now is no reason to forget what was known.
             threshold: threshold.or(self.own.threshold),
             off: self.switch.off(),
             calls_per_second: second.growth.finished as f64,
         };
-        if let Some(typical) = self.windows.typical(&left_out) {
+        if let Some(typical) = self.windows.typical(&self.left_out) {
             route.gate.set_typical(typical);
         }
         if now.saturating_sub(self.stretch_began) >= STRETCH {
@@ -144,6 +148,23 @@ impl Keeping {
         self.allowed = self
             .in_force
             .map_or((0.0, 0.0), |in_force| (in_force.budget.get(), in_force.cap));
+    }
+
+    /// Holds the threshold to what really crossed, where it was the agent's own that was crossed.
+    fn turn_trim(&mut self, second: &Second, replicas: &[ReplicaSecond]) {
+        let in_use = self.in_force.and_then(|in_force| in_force.threshold);
+        if in_use.is_none() || in_use != self.own.threshold {
+            self.trim.pause();
+            return;
+        }
+        let left_out = |own: &&ReplicaSecond| self.left_out.contains(&own.replica);
+        let (mut started, mut crossed) = (second.growth.started, second.growth.crossed);
+        for own in replicas.iter().filter(left_out) {
+            started = started.saturating_sub(own.growth.started);
+            crossed = crossed.saturating_sub(own.growth.crossed);
+        }
+        let target = self.mode.percentile().tail();
+        self.trim.second(started, crossed, target);
     }
 
     /// Names replicas on what each did, and, where that is the agent's to decide, puts them on
@@ -250,32 +271,26 @@ impl Keeping {
     /// The threshold from the agent's own histogram, where there are enough calls. In-flight ages
     /// are not known by replica: where one is left out, nearly all that stays in flight is its own,
     /// so they are left out, too, and the others' slow calls show when they end.
-    fn own_threshold(
-        &self,
-        route: &RouteState,
-        now: Duration,
-        left_out: &BTreeSet<ReplicaName>,
-    ) -> Option<Threshold> {
+    fn own_threshold(&self, route: &RouteState, now: Duration) -> Option<Threshold> {
         let percentile = self.mode.percentile();
-        let in_flight = if left_out.is_empty() {
+        let trimmed = Quantile::new(1.0 - self.trim.tail(percentile.tail())).unwrap_or(percentile);
+        let in_flight = if self.left_out.is_empty() {
             self.in_flight(route, now)
         } else {
             Histogram::new()
         };
-        let threshold = self.windows.threshold(percentile, left_out, &in_flight);
+        let estimate = self.windows.threshold(trimmed, &self.left_out, &in_flight);
         let reaches = |threshold: Threshold| threshold.get() < route.limits.deadline;
-        if threshold.is_some_and(reaches) || !left_out.is_empty() {
-            return threshold;
+        if estimate.is_some_and(reaches) || !self.left_out.is_empty() {
+            return estimate;
         }
         // No call can cross, so nobody can be named for it: with one replica of three dead from the
         // start that would last for ever. The samples themselves tell them apart as well.
         let slow = self.windows.slow_by_samples(percentile);
-        let without = || self.windows.threshold(percentile, &slow, &Histogram::new());
         if slow.is_empty() {
-            threshold
-        } else {
-            without()
+            return estimate;
         }
+        self.windows.threshold(percentile, &slow, &Histogram::new())
     }
 
     /// Ages of unanswered primaries beyond the threshold in use; of all, where there is none.

@@ -27,7 +27,13 @@ async fn thirty_percent_errors_switch_off_within_five_seconds_and_on_again_after
         let hedged = service.since(from + took)[0].totals.hedged;
         assert_eq!(service.last().totals.hedged, hedged);
         let well = service.now();
-        service.offer(rate, 30, |_| usual()).await;
+        service
+            .offer(
+                rate,
+                30,
+                |_| if percent(5) { usual() * 10 } else { usual() },
+            )
+            .await;
         let on = service
             .since(well)
             .iter()

@@ -27,7 +27,7 @@ fn named_after(service: &Service, from: usize) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn b08_one_dead_of_three_costs_a_tenth_at_most_once_it_is_named_and_comes_back() {
-    for (workers, deadline) in [(20, 500 * MS), (20, 2 * S), (100, 10 * S), (4, S)] {
+    for (workers, deadline) in [(20, 5 * S), (20, 2 * S), (200, 10 * S), (1000, 5 * S)] {
         let mut service = Service::new(3, deadline, policy(|_| {})).await;
         let before = mean(&service.work(workers, 20, |_| usual()).await[10..]);
         let (healthy, from) = (service.threshold(), service.now());
@@ -75,7 +75,7 @@ async fn b08_one_dead_of_three_costs_a_tenth_at_most_once_it_is_named_and_comes_
 
 #[tokio::test(start_paused = true)]
 async fn b08_one_of_three_dead_from_the_start_is_found_all_the_same() {
-    for deadline in [500 * MS, 3 * S] {
+    for deadline in [S, 3 * S] {
         let mut service = Service::new(3, deadline, policy(|_| {})).await;
         service.offer(100, 60, |replica| bad(replica, NEVER)).await;
         println!(
@@ -87,7 +87,7 @@ async fn b08_one_of_three_dead_from_the_start_is_found_all_the_same() {
                 .collect::<Vec<_>>()
         );
         assert_eq!(service.last().probation.len(), 1, "{:?}", service.last());
-        assert!(service.threshold() < 20 * MS);
+        assert!(service.threshold() < 200 * MS);
         service.assert_within_budget();
     }
 }

@@ -6,7 +6,7 @@ use super::load::{MS, NEVER, S, Service, percent, policy, usual};
 
 #[tokio::test(start_paused = true)]
 async fn after_shutdown_calls_go_on_and_nothing_is_hedged() {
-    let mut service = Service::new(3, S, policy(|_| {})).await;
+    let mut service = Service::new(3, 2 * S, policy(|_| {})).await;
     service
         .offer(200, 30, |replica| {
             if replica.as_str() == "r2:1" {
@@ -29,7 +29,7 @@ async fn after_shutdown_calls_go_on_and_nothing_is_hedged() {
     );
     assert!(before.probation.is_empty(), "nobody would lift it");
     service
-        .offer(200, 30, |_| if percent(5) { 100 * MS } else { usual() })
+        .offer(200, 30, |_| if percent(5) { 900 * MS } else { usual() })
         .await;
     let grown = service
         .route
@@ -39,7 +39,7 @@ async fn after_shutdown_calls_go_on_and_nothing_is_hedged() {
         .unwrap();
     assert_eq!(grown.hedged, 0);
     assert!(
-        grown.started == 6000 && grown.treated_finished > 5900,
+        grown.started == 6000 && grown.treated_finished > 5800,
         "{grown:?}"
     );
     assert_eq!(service.last().mode, Mode::Observing);

