@@ -15,7 +15,7 @@
 //! At most a third of the replicas, so that the others can carry what these do not get; put on
 //! at most twelve times an hour each, then it stays until the first of these is an hour ago (P14).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use hedgerow_protocol::ids::ReplicaName;
@@ -76,6 +76,8 @@ pub(crate) struct Situation<'a> {
 pub(crate) struct Probation {
     /// In the order in which they came.
     held: Vec<Held>,
+    /// Those tried again of whose calls there are too few yet: not yet known to be well.
+    on_trial: BTreeSet<ReplicaName>,
     /// When each was put on probation, within the last hour.
     puts: BTreeMap<ReplicaName, VecDeque<Duration>>,
 }
@@ -86,6 +88,13 @@ impl Probation {
         self.held.iter().map(|held| held.replica.clone()).collect()
     }
 
+    /// Those whose last word was that they are bad: on probation, and tried without a verdict yet.
+    pub(crate) fn suspects(&self) -> Vec<ReplicaName> {
+        let mut suspects = self.replicas();
+        suspects.extend(self.on_trial.iter().cloned());
+        suspects
+    }
+
     /// Why they are, where that is known.
     pub(crate) fn reasons(&self) -> impl Iterator<Item = &NamedReplica> {
         self.held.iter().filter_map(|held| held.named.as_ref())
@@ -93,7 +102,7 @@ impl Probation {
 
     /// Takes over those that a controller put on probation, as if they came now.
     pub(crate) fn adopt(&mut self, now: Duration, replicas: &[ReplicaName], ledger: &mut Ledger) {
-        self.held.clear();
+        self.clear();
         for replica in replicas {
             ledger.forget(replica);
             self.put(now, replica.clone(), None);
@@ -103,6 +112,7 @@ impl Probation {
     /// Nobody is on probation any more.
     pub(crate) fn clear(&mut self) {
         self.held.clear();
+        self.on_trial.clear();
     }
 
     fn put(&mut self, now: Duration, replica: ReplicaName, named: Option<NamedReplica>) {
@@ -133,6 +143,10 @@ impl Probation {
             puts.retain(|at| now.saturating_sub(*at) < CHANGES_WINDOW);
             !puts.is_empty() && known.contains(replica)
         });
+        self.on_trial.retain(|replica| {
+            let finding = ledger.finding(replica, situation.floors);
+            finding == Finding::TooFew && known.contains(replica)
+        });
         let mut changes = self.release(ledger, situation);
         let places = situation.places / PART;
         for named in named {
@@ -147,6 +161,9 @@ impl Probation {
         }
         for change in &changes {
             ledger.forget(change.replica());
+            if let Change::Tried(replica) = change {
+                self.on_trial.insert(replica.clone());
+            }
         }
         changes
     }

@@ -93,9 +93,9 @@ impl Windows {
 
     /// Replicas that are what is slow, at most half of them; `target`: the share of calls that is
     /// meant to cross. By what each did last, by what is still in the longer window (samples of
-    /// one that has just recovered are as wrong there as they were before), and those on probation,
-    /// of whose calls there are too few to say it anew.
-    pub(crate) fn named(&self, target: f64, on_probation: &[ReplicaName]) -> BTreeSet<ReplicaName> {
+    /// one that has just recovered are as wrong there as they were before), and the `suspects`: those
+    /// named before of whose calls there are too few to say it anew.
+    pub(crate) fn named(&self, target: f64, suspects: &[ReplicaName]) -> BTreeSet<ReplicaName> {
         let floor = target / 2.0;
         let all = || self.seconds.iter().flat_map(Second::counts);
         let lately = naming::named(self.seconds.iter().map(Second::counts), floor);
@@ -103,8 +103,8 @@ impl Windows {
         let with_calls = all().filter(|(_, count)| count.calls > 0);
         let active: BTreeSet<_> = with_calls.map(|(replica, _)| replica).collect();
         let mut named = BTreeSet::new();
-        let probation = on_probation.iter().filter(|name| active.contains(name));
-        for replica in probation.cloned().chain(lately).chain(ever) {
+        let suspects = suspects.iter().filter(|name| active.contains(name));
+        for replica in suspects.cloned().chain(lately).chain(ever) {
             if named.len() < active.len() / 2 {
                 named.insert(replica);
             }

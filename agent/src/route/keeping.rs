@@ -116,7 +116,11 @@ impl Keeping {
             replicas,
         });
         let target = self.mode.percentile().tail();
-        self.left_out = self.windows.named(target, &route.pool.probation());
+        let suspects = match self.own_probation {
+            true => self.probation.suspects(),
+            false => route.pool.probation(),
+        };
+        self.left_out = self.windows.named(target, &suspects);
         let threshold = self.own_threshold(route, now);
         self.own = OwnFigures {
             // Too few calls now is no reason to forget what was known.

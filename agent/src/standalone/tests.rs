@@ -1,7 +1,9 @@
 //! The whole loop without a controller, with the real executor, under a paused clock.
 
 mod failing;
+mod fallback;
 mod load;
+mod no_effect;
 mod policy_file;
 mod replicas;
 mod shutdown;

@@ -10,13 +10,13 @@ use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 use hedgerow_protocol::report::Totals;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, AgentBuilder};
 use crate::attempt::Attempt;
 use crate::chance;
 use crate::eligibility::Call;
 use crate::error::CallError;
 use crate::replicas::Replicas;
-use crate::route::{Route, RouteSnapshot};
+use crate::route::{Route, RouteBuilder, RouteSnapshot};
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 pub(super) const S: Duration = Duration::from_secs(1);
@@ -94,19 +94,27 @@ impl From<RouteSnapshot> for Second {
 impl Service {
     /// So many replicas, `r0:1` and so on, hedged by `policy`.
     pub(super) async fn new(replicas: usize, deadline: Duration, policy: Policy) -> Self {
+        let agent = Agent::builder().service("shop");
+        let route = |route: RouteBuilder| route.deadline(deadline).hedge_standalone(policy);
+        Self::build(agent, replicas, route).await
+    }
+
+    pub(super) async fn build(
+        agent: AgentBuilder,
+        replicas: usize,
+        settings: impl FnOnce(RouteBuilder) -> RouteBuilder,
+    ) -> Self {
         chance::seed(11);
-        let agent = Agent::builder().service("shop").connect().await.unwrap();
+        let agent = agent.connect().await.unwrap();
         let names: Vec<_> = (0..replicas).map(|i| format!("r{i}:1")).collect();
         let list = Replicas::new(names.iter().map(|name| (name.as_str(), None))).unwrap();
-        let route = agent
-            .route("catalog", "get")
-            .replicas(list)
-            .deadline(deadline);
-        let route = route.hedge_standalone(policy).build().unwrap();
+        let route = agent.route("catalog", "get").replicas(list);
+        let route = settings(route.max_in_flight(10_000)).build().unwrap();
+        let seconds = vec![];
         let mut service = Self {
             agent,
             route,
-            seconds: vec![],
+            seconds,
         };
         service.note();
         // Seconds of the test end a little after the agent's own.

@@ -27,7 +27,7 @@ fn named_after(service: &Service, from: usize) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn b08_one_dead_of_three_costs_a_tenth_at_most_once_it_is_named_and_comes_back() {
-    for (workers, deadline) in [(20, 5 * S), (20, 2 * S), (200, 10 * S), (1000, 5 * S)] {
+    for (workers, deadline) in [(20, 2 * S), (20, 5 * S), (100, 10 * S)] {
         let mut service = Service::new(3, deadline, policy(|_| {})).await;
         let before = mean(&service.work(workers, 20, |_| usual()).await[10..]);
         let (healthy, from) = (service.threshold(), service.now());
@@ -36,18 +36,6 @@ async fn b08_one_dead_of_three_costs_a_tenth_at_most_once_it_is_named_and_comes_
             .work(workers, 60, |replica| bad(replica, NEVER))
             .await;
         let named = named_after(&service, from);
-        println!(
-            "{workers} {deadline:?}: before {before}, named {named}, {during:?} {:?}",
-            service.last().named
-        );
-        println!(
-            "{:?}",
-            service
-                .since(from)
-                .iter()
-                .map(|s| s.threshold.unwrap())
-                .max()
-        );
         let rest = mean(&during[named + deadline.as_secs() as usize + 1..]);
         assert!(
             rest >= 0.9 * before,
@@ -66,7 +54,6 @@ async fn b08_one_dead_of_three_costs_a_tenth_at_most_once_it_is_named_and_comes_
             .since(from)
             .iter()
             .position(|second| second.probation.is_empty());
-        println!("back {back:?}");
         assert!(back.unwrap() <= 70, "{back:?}");
         assert!(service.last().named.is_empty());
         assert!(mean(&after[100..]) >= 0.97 * before);
@@ -78,14 +65,6 @@ async fn b08_one_of_three_dead_from_the_start_is_found_all_the_same() {
     for deadline in [S, 3 * S] {
         let mut service = Service::new(3, deadline, policy(|_| {})).await;
         service.offer(100, 60, |replica| bad(replica, NEVER)).await;
-        println!(
-            "{:?}",
-            service
-                .since(0)
-                .iter()
-                .map(|s| s.threshold)
-                .collect::<Vec<_>>()
-        );
         assert_eq!(service.last().probation.len(), 1, "{:?}", service.last());
         assert!(service.threshold() < 200 * MS);
         service.assert_within_budget();
@@ -95,8 +74,8 @@ async fn b08_one_of_three_dead_from_the_start_is_found_all_the_same() {
 #[tokio::test(start_paused = true)]
 async fn b09_one_of_three_ten_times_slower_neither_moves_the_threshold_nor_switches_off() {
     for probation in [false, true] {
-        let mut service =
-            Service::new(3, 10 * S, policy(|draft| draft.probation = probation)).await;
+        let policy = policy(|draft| draft.probation = probation);
+        let mut service = Service::new(3, 10 * S, policy).await;
         service.offer(300, 30, |_| usual()).await;
         let (healthy, from) = (service.threshold(), service.now());
         service
@@ -118,8 +97,16 @@ async fn b09_one_of_three_ten_times_slower_neither_moves_the_threshold_nor_switc
             .totals
             .since(&service.since(from + 30)[0].totals)
             .unwrap();
-        println!("{probation} {grown:?}");
-        assert!(grown.won * 2 > grown.hedged);
+        let share = grown.crossed as f64 / grown.started as f64;
+        if probation {
+            assert!(
+                share < 0.09,
+                "the target, and a thirtieth of the calls: {share}"
+            );
+        } else {
+            assert!(share > 0.14, "{share}");
+            assert!(grown.won * 2 > grown.hedged, "{grown:?}");
+        }
     }
 }
 
@@ -166,14 +153,11 @@ async fn p14_a_quiet_route_does_not_flap_over_its_bad_replica() {
     let changes = changes
         .filter(|pair| pair[0].probation != pair[1].probation)
         .count();
-    println!("{changes}");
     assert!(changes > 0 && changes <= 13, "{changes} in 20 minutes");
-    let moved: Vec<_> = service
-        .since(60)
-        .iter()
-        .map(|second| second.threshold.unwrap())
-        .collect();
-    println!("{:?} {:?}", moved.iter().min(), moved.iter().max());
+    // On probation, and on trial: its samples are in nobody's way.
+    for second in service.since(120) {
+        assert!(second.threshold.unwrap() < 200 * MS, "{second:?}");
+    }
     let from = service.now();
     service.offer(10, 900, |_| usual()).await;
     let back = service

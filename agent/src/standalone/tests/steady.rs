@@ -19,10 +19,6 @@ async fn c07_ten_minutes_with_cancelled_losers_keep_the_rate_within_half_a_point
         service.offer(rate, 660, |_| stragglers()).await;
         // The first minute is left out: it has to learn first.
         let hedged = service.hedge_rate(60);
-        println!(
-            "{rate} {replicas}: {hedged} for {target} named {:?}",
-            service.last()
-        );
         assert!(
             (hedged - target).abs() <= 0.005,
             "{rate} calls/s, {replicas} replicas: {hedged} for a target of {target}"

@@ -16,14 +16,6 @@ async fn c08_three_times_slower_at_once_stays_within_the_budget_and_the_threshol
         service.offer(rate, 30, |_| usual() * 3).await;
         service.assert_within_budget();
         let after = service.threshold();
-        println!(
-            "{rate}: {:?}",
-            service
-                .since(slow_from)
-                .iter()
-                .map(|s| s.threshold)
-                .collect::<Vec<_>>()
-        );
         assert!(
             (before * 27 / 10..before * 33 / 10).contains(&after),
             "{before:?} became {after:?}"
@@ -76,14 +68,6 @@ async fn a_p95_that_drifts_from_180_to_400_ms_in_a_second_is_followed_within_sec
     service.offer(500, 29, |_| drawn(400 * MS)).await;
     service.assert_within_budget();
     let there = |second: &super::load::Second| second.threshold.unwrap() > 380 * MS;
-    println!(
-        "{:?}",
-        service
-            .since(from)
-            .iter()
-            .map(|s| s.threshold)
-            .collect::<Vec<_>>()
-    );
     let took = service.since(from).iter().position(there).unwrap();
     assert!(took <= 5, "{took} s");
     let last = service.threshold();
