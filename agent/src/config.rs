@@ -299,6 +299,20 @@ mod tests {
         assert_eq!(link.token.expose_secret(), "from-environment");
     }
 
+    #[tokio::test]
+    async fn the_environment_names_the_policy_file_too() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "policy = []").unwrap();
+        let path = file.path().to_str().unwrap();
+        let variables = |name: &str| (name == env::POLICY_FILE).then(|| path.to_owned());
+        let settings = Agent::builder().filled_from(variables).check().await;
+        assert!(settings.unwrap().policy_file.is_some());
+        let given = Agent::builder()
+            .policy_file("/nowhere")
+            .filled_from(variables);
+        assert_eq!(refused(given).await, "policy_file: cannot read /nowhere");
+    }
+
     #[test]
     fn s09_settings_print_no_token() {
         let builder = Agent::builder().token(SecretString::from("canary-7f3a"));

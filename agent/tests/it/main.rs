@@ -8,4 +8,5 @@ mod layer;
 mod link;
 mod metrics;
 mod pinned;
+mod standalone;
 mod without_controller;
