@@ -6,6 +6,7 @@
 //! sink below what it is meant to be and the rate run away (C07). Replicas that are what is slow are
 //! left out: with one of three unreachable the threshold would climb to the deadline (B08, C09).
 
+mod room;
 mod trim;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,6 +18,7 @@ use hedgerow_protocol::limits::THRESHOLD_CALLS_MIN;
 use hedgerow_protocol::majority::{CALLS_TO_COMPARE, Count};
 use hedgerow_protocol::units::{Quantile, Threshold};
 
+pub(crate) use self::room::Room;
 pub(crate) use self::trim::Trim;
 use crate::naming;
 use crate::stats::replica::ReplicaSecond;
@@ -29,6 +31,9 @@ const CALLS_ENOUGH: u64 = 1000;
 const SECONDS_MIN: usize = 2;
 /// How many times as long the second window is.
 const LONGER: usize = 5;
+/// Most replicas that are told apart by their samples: one of more than that has fewer calls than
+/// are meant to cross, so its samples alone are not what the threshold is.
+const BY_SAMPLES_MAX: usize = 32;
 
 /// Primaries of one second.
 #[derive(Debug, Clone, Default)]
@@ -112,10 +117,16 @@ impl Windows {
         named
     }
 
-    /// The same by the samples alone, for when no call can cross: each replica's share beyond what
-    /// is the quantile of the middle one. Dearer, as all samples are added up by replica.
+    /// The same by the samples alone: each replica's share beyond what is the quantile of the middle
+    /// one. For when crossing tells nothing, because the threshold came from a mix with a bad
+    /// replica in it, and is so long that even there hardly a call crosses. Dearer, as all samples
+    /// are added up by replica; none where there are more than [`BY_SAMPLES_MAX`].
     pub(crate) fn slow_by_samples(&self, percentile: Quantile) -> BTreeSet<ReplicaName> {
         let mut samples: BTreeMap<&ReplicaName, (Histogram, Histogram)> = BTreeMap::new();
+        let replicas = self.seconds.iter().map(|second| second.replicas.len());
+        if replicas.max().is_some_and(|most| most > BY_SAMPLES_MAX) {
+            return BTreeSet::new();
+        }
         for own in self.seconds.iter().flat_map(|second| &second.replicas) {
             let (done, censored) = samples.entry(&own.replica).or_default();
             // A minute of calls is far from the most a histogram holds.

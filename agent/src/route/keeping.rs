@@ -9,7 +9,7 @@ use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::limits::REPLICAS_PER_REPORT_MAX;
 use hedgerow_protocol::report::{Attempts, Effective, RouteReport};
-use hedgerow_protocol::units::{Quantile, Threshold};
+use hedgerow_protocol::units::{Budget, Quantile, Threshold};
 
 use super::RouteState;
 use super::no_effect::{Means, NoEffect, no_effect};
@@ -21,10 +21,13 @@ use crate::probation::{Change, Probation, Situation};
 use crate::stats::recorder::{Recorder, Series};
 use crate::stats::replica::{self, ReplicaSecond};
 use crate::stats::{Books, Second};
-use crate::threshold::{self, Trim, Windows};
+use crate::threshold::{self, Room, Trim, Windows};
 
 /// How long a replica's share of hedges is judged on.
 const STRETCH: Duration = Duration::from_secs(10);
+
+/// Seconds between two looks at each replica's samples, where crossing tells nobody apart.
+const BY_SAMPLES_EVERY: u64 = 5;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -33,6 +36,10 @@ pub(crate) struct Keeping {
     books: Books,
     windows: Windows,
     trim: Trim,
+    room: Room,
+    /// Those that are slow by their samples, as far as that was looked at last.
+    by_samples: BTreeSet<ReplicaName>,
+    ticks: u64,
     /// Replicas that are in none of the agent's own figures, as they are what is slow.
     left_out: BTreeSet<ReplicaName>,
     ledger: Ledger,
@@ -60,6 +67,9 @@ impl Keeping {
             books: Books::new(),
             windows: Windows::default(),
             trim: Trim::default(),
+            room: Room::default(),
+            by_samples: BTreeSet::new(),
+            ticks: 0,
             left_out: BTreeSet::new(),
             ledger: Ledger::default(),
             named: Vec::new(),
@@ -105,7 +115,7 @@ impl Keeping {
             // One alone is the dependency: there is nothing to tell apart.
             replicas.clear();
         }
-        self.turn_trim(&second, &replicas);
+        self.turn_trim(route, &second, &replicas);
         self.judge_replicas(route, now, link, &replicas);
         let ended = ended(route, &second, &replicas);
         self.switch.tick(now, ended, self.mode.error_limit());
@@ -115,12 +125,7 @@ impl Keeping {
             censored,
             replicas,
         });
-        let target = self.mode.percentile().tail();
-        let suspects = match self.own_probation {
-            true => self.probation.suspects(),
-            false => route.pool.probation(),
-        };
-        self.left_out = self.windows.named(target, &suspects);
+        self.leave_out(route);
         let threshold = self.own_threshold(route, now);
         self.own = OwnFigures {
             // Too few calls now is no reason to forget what was known.
@@ -155,20 +160,64 @@ impl Keeping {
     }
 
     /// Holds the threshold to what really crossed, where it was the agent's own that was crossed.
-    fn turn_trim(&mut self, second: &Second, replicas: &[ReplicaSecond]) {
-        let in_use = self.in_force.and_then(|in_force| in_force.threshold);
-        if in_use.is_none() || in_use != self.own.threshold {
-            self.trim.pause();
-            return;
-        }
-        let left_out = |own: &&ReplicaSecond| self.left_out.contains(&own.replica);
+    fn turn_trim(&mut self, route: &RouteState, second: &Second, replicas: &[ReplicaSecond]) {
+        let probation = route.pool.probation();
         let (mut started, mut crossed) = (second.growth.started, second.growth.crossed);
-        for own in replicas.iter().filter(left_out) {
-            started = started.saturating_sub(own.growth.started);
-            crossed = crossed.saturating_sub(own.growth.crossed);
+        let mut on_probation = 0;
+        for own in replicas {
+            if probation.contains(&own.replica) {
+                on_probation += own.growth.crossed;
+            }
+            if self.left_out.contains(&own.replica) {
+                // What ends as the second does may be counted on either side of it.
+                started = started.saturating_sub(own.growth.started);
+                crossed = crossed.saturating_sub(own.growth.crossed);
+            }
         }
+        self.room.second(second.growth.started, on_probation);
+        let in_use = self.in_force.and_then(|in_force| in_force.threshold);
+        let aimed = self.trim.tail(self.mode.percentile().tail());
+        if in_use.is_none() || in_use != self.own.threshold || self.tail() < aimed {
+            self.trim.pause();
+        } else {
+            let target = self.mode.percentile().tail();
+            self.trim.second(started, crossed, target);
+        }
+    }
+
+    /// The share of calls that is to cross: the policy's, so that this really comes out, less what
+    /// there is no room for.
+    fn tail(&self) -> f64 {
         let target = self.mode.percentile().tail();
-        self.trim.second(started, crossed, target);
+        let budget = self.in_force.map_or(Budget::ZERO, |it| it.budget);
+        let tail = self.trim.tail(target);
+        if budget == Budget::ZERO {
+            // Nothing is hedged: it is for nobody to make room.
+            return tail;
+        }
+        self.room.within(tail, target, budget.get())
+    }
+
+    /// Finds who is what is slow: left out of all that is said about the dependency.
+    fn leave_out(&mut self, route: &RouteState) {
+        let percentile = self.mode.percentile();
+        let mut suspects = if self.own_probation {
+            self.probation.suspects()
+        } else {
+            route.pool.probation()
+        };
+        suspects.extend(self.by_samples.iter().cloned());
+        self.left_out = self.windows.named(percentile.tail(), &suspects);
+        self.ticks += 1;
+        if self.ticks.is_multiple_of(BY_SAMPLES_EVERY) {
+            let named = !self.left_out.is_subset(&self.by_samples);
+            self.by_samples = if named {
+                BTreeSet::new()
+            } else {
+                self.windows.slow_by_samples(percentile)
+            };
+            self.left_out.extend(self.by_samples.iter().cloned());
+        }
     }
 
     /// Names replicas on what each did, and, where that is the agent's to decide, puts them on
@@ -276,25 +325,14 @@ impl Keeping {
     /// are not known by replica: where one is left out, nearly all that stays in flight is its own,
     /// so they are left out, too, and the others' slow calls show when they end.
     fn own_threshold(&self, route: &RouteState, now: Duration) -> Option<Threshold> {
-        let percentile = self.mode.percentile();
-        let trimmed = Quantile::new(1.0 - self.trim.tail(percentile.tail())).unwrap_or(percentile);
+        let percentile = Quantile::new(1.0 - self.tail()).unwrap_or(self.mode.percentile());
         let in_flight = if self.left_out.is_empty() {
             self.in_flight(route, now)
         } else {
             Histogram::new()
         };
-        let estimate = self.windows.threshold(trimmed, &self.left_out, &in_flight);
-        let reaches = |threshold: Threshold| threshold.get() < route.limits.deadline;
-        if estimate.is_some_and(reaches) || !self.left_out.is_empty() {
-            return estimate;
-        }
-        // No call can cross, so nobody can be named for it: with one replica of three dead from the
-        // start that would last for ever. The samples themselves tell them apart as well.
-        let slow = self.windows.slow_by_samples(percentile);
-        if slow.is_empty() {
-            return estimate;
-        }
-        self.windows.threshold(percentile, &slow, &Histogram::new())
+        self.windows
+            .threshold(percentile, &self.left_out, &in_flight)
     }
 
     /// Ages of unanswered primaries beyond the threshold in use; of all, where there is none.
