@@ -10,6 +10,7 @@
 //! `intent = "off"` for one: within some seconds that holds.
 #![allow(clippy::print_stdout, reason = "this is what the program is for")]
 
+use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -162,14 +163,15 @@ pub(crate) fn line(before: &Totals, now: &RouteSnapshot) -> String {
         |threshold| format!("threshold {:.1} ms", threshold.get().as_secs_f64() * 1e3),
     );
     let mut line = format!("{mode:<9}  {started:>4} calls, {share:>4.1} % hedged, {threshold}");
+    // Writing to a string cannot fail.
     for named in &now.named {
-        line.push_str(&format!("; {named}"));
+        let _ = write!(line, "; {named}");
     }
     for replica in &now.probation {
-        line.push_str(&format!("; {replica} is on probation"));
+        let _ = write!(line, "; {replica} is on probation");
     }
     if let Some(no_effect) = now.no_effect {
-        line.push_str(&format!("; {no_effect}"));
+        let _ = write!(line, "; {no_effect}");
     }
     line
 }

@@ -1,6 +1,8 @@
 //! A route: one operation of one dependency, as a service calls it.
 
 mod builder;
+mod estimate;
+mod judging;
 mod keeping;
 mod no_effect;
 mod state;

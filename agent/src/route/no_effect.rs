@@ -140,90 +140,56 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
+    const WORKS: Means = Means {
+        replicas: 3,
+        on_probation: 1,
+        attempts_alive: 2,
+        cap: 3.0,
+        budget: 0.08,
+        threshold: Some(Duration::from_millis(50)),
+        typical: Duration::from_millis(10),
+        deadline: Duration::from_millis(100),
+    };
+
+    fn said(change: impl FnOnce(&mut Means)) -> String {
+        let mut means = WORKS;
+        change(&mut means);
+        no_effect(&means).map_or_else(String::new, |why| why.to_string())
+    }
+
     #[test]
     fn b23_a_policy_that_can_do_nothing_says_why() {
-        let works = Means {
-            replicas: 3,
-            on_probation: 1,
-            attempts_alive: 2,
-            cap: 3.0,
-            budget: 0.08,
-            threshold: Some(50 * MS),
-            typical: 10 * MS,
-            deadline: 100 * MS,
-        };
-        let rows = [
-            (works, None),
+        for works in [
+            said(|_| {}),
+            said(|means| means.threshold = None),
+            // Probation of all is probation of none.
+            said(|means| means.on_probation = 3),
+        ] {
+            assert_eq!(works, "");
+        }
+        for (said, expected) in [
+            (said(|means| means.replicas = 0), "no list of replicas"),
             (
-                Means {
-                    threshold: None,
-                    ..works
-                },
-                None,
+                said(|means| (means.replicas, means.on_probation) = (1, 0)),
+                "only one replica, and",
             ),
             (
-                Means {
-                    replicas: 0,
-                    ..works
-                },
-                Some("no list of replicas"),
+                said(|means| means.replicas = 2),
+                "only one replica but for 1 on probation",
+            ),
+            (said(|means| means.attempts_alive = 1), "max_in_flight is 1"),
+            (said(|means| means.cap = 0.5), "never grants"),
+            (
+                said(|means| means.threshold = Some(95 * MS)),
+                "would take some 10ms more",
             ),
             (
-                Means {
-                    replicas: 1,
-                    on_probation: 0,
-                    ..works
-                },
-                Some("only one replica, and"),
+                said(|means| means.threshold = Some(100 * MS)),
+                "hedged after 100ms, and end at",
             ),
-            (
-                Means {
-                    replicas: 2,
-                    ..works
-                },
-                Some("only one replica but for 1 on probation"),
-            ),
-            (
-                Means {
-                    replicas: 2,
-                    on_probation: 2,
-                    ..works
-                },
-                None,
-            ),
-            (
-                Means {
-                    attempts_alive: 1,
-                    ..works
-                },
-                Some("max_in_flight is 1"),
-            ),
-            (Means { cap: 0.5, ..works }, Some("never grants")),
-            (
-                Means {
-                    threshold: Some(95 * MS),
-                    ..works
-                },
-                Some("would take some 10ms more"),
-            ),
-            (
-                Means {
-                    threshold: Some(100 * MS),
-                    ..works
-                },
-                Some("hedged after 100ms, and end at"),
-            ),
-        ];
-        for (means, expected) in rows {
-            let said = no_effect(&means).map(|why| why.to_string());
-            match (&said, expected) {
-                (None, None) => {}
-                (Some(said), Some(expected)) => {
-                    assert!(said.starts_with("no effect, because "), "{said}");
-                    assert!(said.contains(expected), "{said}");
-                }
-                _ => panic!("{said:?} where {expected:?} was expected of {means:?}"),
-            }
+        ] {
+            assert!(said.starts_with("no effect, because "), "{said}");
+            assert!(said.contains(expected), "{said}");
         }
     }
 }

@@ -185,9 +185,8 @@ mod tests {
         let example = include_str!("../../../deploy/config.example.toml");
         let from = example.find("# [[policy]]").unwrap();
         let lines = example[from..].lines().take_while(|line| !line.is_empty());
-        let text: String = lines
-            .map(|line| format!("{}\n", line.trim_start_matches("# ")))
-            .collect();
+        let lines: Vec<_> = lines.map(|line| line.trim_start_matches("# ")).collect();
+        let text = lines.join("\n");
         let policies = Policies::parse(text.as_bytes()).unwrap();
         assert_eq!(
             policies.of(&"catalog".parse().unwrap()).unwrap().intent(),
