@@ -110,6 +110,18 @@ fn probation_leaves_a_tenth_of_the_primaries_and_no_hedges() {
 }
 
 #[test]
+fn probation_is_a_tenth_also_where_the_replica_would_win_each_comparison() {
+    chance::seed(13);
+    let pool = pool(&[("a:1", None), ("b:1", None), ("c:1", None)]);
+    for busy in ["a:1", "b:1"] {
+        pool.pinned(&name(busy)).load.store(9, Ordering::Relaxed);
+    }
+    pool.set_probation(&[name("c:1")]);
+    let seen = primaries(&pool, 30_000);
+    assert!((850..1150).contains(&seen["c:1"]), "{seen:?}");
+}
+
+#[test]
 fn b30_probation_of_all_is_probation_of_none() {
     for n in 1..=3 {
         let members: Vec<_> = [("a:1", None), ("b:1", None), ("c:1", None)]
