@@ -172,7 +172,10 @@ async fn answer(response: Response<Body>, attempt: &Attempt, covers_body: bool) 
                 .map(|trailers| Ended::by(trailers, head.status)),
             // It broke off. The caller reads so where it would have read it without a hedge.
             Some(Err(status)) => Some(Ended::of(status)),
-            None => Some(Ended::by(&HeaderMap::new(), head.status)),
+            None => {
+                body = Body::empty();
+                Some(Ended::by(&HeaderMap::new(), head.status))
+            }
         };
         first.extend(frame);
         ended
