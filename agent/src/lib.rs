@@ -10,6 +10,7 @@ mod agent;
 mod attempt;
 mod budget;
 mod chance;
+mod classes;
 pub mod config;
 mod eligibility;
 mod error;
@@ -24,9 +25,11 @@ mod mode;
 mod naming;
 mod permit;
 mod pool;
+mod probation;
 mod race;
 mod replicas;
 mod route;
+mod standalone;
 mod stats;
 mod telemetry;
 mod threshold;
@@ -35,6 +38,7 @@ mod watch;
 
 pub use agent::{Agent, AgentBuilder, AgentSnapshot};
 pub use attempt::{Attempt, AttemptKind, HEDGE_HEADER, HEDGE_MARK, Hold};
+pub use classes::CostClasses;
 pub use eligibility::{Call, Verdict};
 pub use error::{CallError, ConfigError};
 /// The types that snapshots are made of, and the contract with the controller.
@@ -43,7 +47,9 @@ pub use hedgerow_protocol::ids::ReplicaName;
 pub use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 pub use layer::{HedgeLayer, HedgeService};
 pub use link::LinkError;
+pub use naming::{NamedFor, NamedReplica};
 pub use replicas::{Replicas, ReplicasError};
-pub use route::{Route, RouteBuilder, RouteSnapshot};
+pub use route::{NoEffect, Route, RouteBuilder, RouteSnapshot};
 /// What a token is kept in: it prints nothing.
 pub use secrecy::SecretString;
+pub use standalone::PolicyFileError;

@@ -1,24 +1,30 @@
 //! A route: one operation of one dependency, as a service calls it.
 
 mod builder;
+mod estimate;
+mod judging;
 mod keeping;
+mod no_effect;
 mod shown;
 mod state;
 
 use std::future::Future;
 use std::sync::Arc;
 
-use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::ids::{ReplicaName, RouteKey};
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{Effective, LinkState, Totals};
 use serde::Serialize;
 
 pub use self::builder::RouteBuilder;
+pub use self::no_effect::NoEffect;
 pub(crate) use self::state::{Limits, RouteState, Tasks};
 use crate::agent::Keeper;
 use crate::attempt::Attempt;
+use crate::classes::{CostClasses, cost_classes};
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
+use crate::naming::NamedReplica;
 use crate::race;
 
 /// One operation of one dependency. Cheap to clone; clones are the same route. It keeps its agent
@@ -134,8 +140,7 @@ impl Route {
     }
 
     /// What it does and has counted, for a debug page; a handler can return it as it is.
-    /// [`Agent::snapshot`](crate::Agent::snapshot) has all routes. Reading it costs some tens of
-    /// microseconds and no call anything.
+    /// [`Agent::snapshot`](crate::Agent::snapshot) has all routes. Taking one costs calls nothing.
     ///
     /// ```
     /// use axum::{Json, Router, routing::get};
@@ -191,11 +196,21 @@ pub struct RouteSnapshot {
     /// The same for the holdout.
     #[serde(serialize_with = "shown::latencies")]
     pub holdout: Histogram,
+    /// Replicas that are what is slow or failing by this agent's own figures, and those on
+    /// probation for it. Left out of its threshold and its errors.
+    pub named: Vec<NamedReplica>,
+    /// Replicas that get a tenth of their share of primaries and no hedges: by the controller's
+    /// word, or, without one, by the agent's own figures.
+    pub probation: Vec<ReplicaName>,
+    /// Why hedging is on and can yet do nothing, where that is so.
+    #[serde(serialize_with = "shown::no_effect")]
+    pub no_effect: Option<NoEffect>,
 }
 
 impl RouteSnapshot {
     pub(crate) fn of(state: &RouteState, link: LinkState) -> Self {
         let [treated, holdout] = state.lifetime();
+        let (named, no_effect) = state.findings();
         Self {
             key: state.key.clone(),
             totals: state.recorder.totals(),
@@ -204,6 +219,23 @@ impl RouteSnapshot {
             link,
             treated,
             holdout,
+            named,
+            probation: state.pool.probation(),
+            no_effect,
         }
+    }
+
+    /// Two kinds of calls under the route's one name, cheap ones and expensive ones, where what
+    /// callers waited clearly shows two. They share one threshold, which is right for neither: give
+    /// each kind an operation name of its own. (A replica that is several times slower than the
+    /// others looks alike; that one is named on the controller's pages.)
+    ///
+    /// None where there is one kind, or fewer than 1,000 calls to tell by. Less than a tenth that is
+    /// slow is no kind but a tail. Looks at some hundred numbers: for a debug page, not for each call.
+    pub fn cost_classes(&self) -> Option<CostClasses> {
+        let mut all = self.treated.clone();
+        // Full only after nine years at a million a second.
+        let _ = all.add(&self.holdout);
+        cost_classes(&all)
     }
 }

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use hedgerow_protocol::directive::OffReason;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{Effective, Refusal, Totals};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::NoEffect;
 
 fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
@@ -47,7 +50,7 @@ struct Does {
 pub(super) fn effective<S: Serializer>(does: &Effective, serializer: S) -> Result<S::Ok, S::Error> {
     Does {
         mode: does.mode.as_str(),
-        reason: does.mode.reason().map(|reason| reason.as_str()),
+        reason: does.mode.reason().map(OffReason::as_str),
         own_off: does.own_off,
         threshold_ms: does.threshold.map(|threshold| ms(threshold.get())),
         probability: does.probability.get(),
@@ -83,4 +86,14 @@ pub(super) fn latencies<S: Serializer>(
         p999_ms: at(0.999),
     }
     .serialize(serializer)
+}
+
+/// In words.
+pub(super) fn no_effect<S: Serializer>(
+    because: &Option<NoEffect>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    because
+        .map(|because| because.to_string())
+        .serialize(serializer)
 }

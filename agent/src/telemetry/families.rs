@@ -2,26 +2,9 @@
 //!
 //! Whoever shows the metrics, shows this table: names, labels and values cannot differ between
 //! Prometheus and OpenTelemetry. Counters end in `_total`, times are in seconds.
-//!
-//! | metric | kind | labels beside `dependency`, `operation` |
-//! |---|---|---|
-//! | `hedgerow_calls_total` | counter | `arm` (treated, holdout: `outcome` answered, failed; eligible: started, abandoned; not_eligible: started) |
-//! | `hedgerow_crossed_total` | counter | |
-//! | `hedgerow_attempts_total` | counter | `kind` (primary, hedge), `outcome` (sent, finished, failed, won) |
-//! | `hedgerow_refused_total` | counter | `reason` |
-//! | `hedgerow_threshold_past_deadline_total` | counter | |
-//! | `hedgerow_push_back_total` | counter | |
-//! | `hedgerow_probation_skipped_total` | counter | |
-//! | `hedgerow_call_seconds` | histogram | `arm` |
-//! | `hedgerow_threshold_seconds` | gauge; absent where there is none | |
-//! | `hedgerow_budget_ratio`, `hedgerow_tokens` | gauge | |
-//! | `hedgerow_mode` | gauge, 1 for the mode in force | `mode`, `reason` |
-//! | `hedgerow_attempts_in_flight`, `hedgerow_watched_losers` | gauge | |
-//! | `hedgerow_link_state` | gauge, 1 for the state | `state`; without a route |
-//! | `hedgerow_unreported_routes` | gauge | without a route |
-//! | `hedgerow_directives_refused_total` | counter | by the agent; `scope` (directive, set); without a route |
-//! | `hedgerow_reports_refused_total` | counter | by the controller; without a route |
+//! The README has the table for readers; a test keeps the two alike.
 
+use hedgerow_protocol::directive::OffReason;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{LinkState, Refusal};
 
@@ -124,7 +107,7 @@ impl Family {
     }
 }
 
-pub(super) static FAMILIES: [Family; 18] = [
+pub(super) static FAMILIES: [Family; 24] = [
     Family {
         name: "hedgerow_calls_total",
         help: "Calls, by arm and how they ended.",
@@ -148,6 +131,22 @@ pub(super) static FAMILIES: [Family; 18] = [
         kind: Kind::Counter,
         labels: &["kind", "outcome"],
         of: Of::Routes(attempts),
+    },
+    Family {
+        name: "hedgerow_hedges_total",
+        help: "Hedges sent, by what for: the call crossed, crossed again, or its attempts failed.",
+        unit: "{hedge}",
+        kind: Kind::Counter,
+        labels: &["cause"],
+        of: Of::Routes(hedges),
+    },
+    Family {
+        name: "hedgerow_further_refused_total",
+        help: "Second hedges, and hedges on error, that were not admitted.",
+        unit: "{hedge}",
+        kind: Kind::Counter,
+        labels: &[],
+        of: Of::Routes(|route, emit| emit(&[], Value::Count(route.totals.further_refused))),
     },
     Family {
         name: "hedgerow_refused_total",
@@ -229,9 +228,34 @@ pub(super) static FAMILIES: [Family; 18] = [
         kind: Kind::Gauge,
         labels: &["mode", "reason"],
         of: Of::Routes(|route, emit| {
-            let reason = route.mode.reason().map_or("", |reason| reason.as_str());
+            let reason = route.mode.reason().map_or("", OffReason::as_str);
             let labels = [("mode", route.mode.as_str()), ("reason", reason)];
             emit(&labels, Value::Level(1.0));
+        }),
+    },
+    Family {
+        name: "hedgerow_no_effect",
+        help: "1 where hedging is on and can do nothing, with the reason.",
+        unit: "",
+        kind: Kind::Gauge,
+        labels: &["because"],
+        of: Of::Routes(|route, emit| {
+            if let Some(because) = route.no_effect {
+                emit(&[("because", because.as_str())], Value::Level(1.0));
+            }
+        }),
+    },
+    Family {
+        name: "hedgerow_replica_named",
+        help: "1 for each replica that is what is slow or failing, by the agent's own figures.",
+        unit: "",
+        kind: Kind::Gauge,
+        labels: &["replica", "why"],
+        of: Of::Routes(|route, emit| {
+            for named in &route.named {
+                let (replica, why) = (named.replica.as_str(), named.why.as_str());
+                emit(&[("replica", replica), ("why", why)], Value::Level(1.0));
+            }
         }),
     },
     Family {
@@ -270,6 +294,30 @@ pub(super) static FAMILIES: [Family; 18] = [
         kind: Kind::Gauge,
         labels: &[],
         of: Of::Agent(|agent, emit| emit(&[], Value::Level(agent.unreported_routes as f64))),
+    },
+    Family {
+        name: "hedgerow_policy_file_policies",
+        help: "Policies of the policy file that hold.",
+        unit: "{policy}",
+        kind: Kind::Gauge,
+        labels: &[],
+        of: Of::Agent(|agent, emit| {
+            if let Some((policies, _)) = agent.policy_file {
+                emit(&[], Value::Level(policies as f64));
+            }
+        }),
+    },
+    Family {
+        name: "hedgerow_policy_file_refused_total",
+        help: "Contents of the policy file that were refused; the last good one holds.",
+        unit: "{file}",
+        kind: Kind::Counter,
+        labels: &[],
+        of: Of::Agent(|agent, emit| {
+            if let Some((_, refused)) = agent.policy_file {
+                emit(&[], Value::Count(refused));
+            }
+        }),
     },
     Family {
         name: "hedgerow_directives_refused_total",
@@ -324,12 +372,23 @@ fn attempts(route: &OfRoute, emit: Emit<'_>) {
         ("primary", "sent", t.started),
         ("primary", "finished", t.primary_finished),
         ("primary", "failed", t.primary_errors),
-        ("hedge", "sent", t.hedged),
+        ("hedge", "sent", t.hedges()),
         ("hedge", "finished", t.hedge_finished),
         ("hedge", "failed", t.hedge_errors),
-        ("hedge", "won", t.won),
+        ("hedge", "won", t.won + t.won_on_error),
     ] {
         emit(&[("kind", kind), ("outcome", outcome)], Value::Count(count));
+    }
+}
+
+fn hedges(route: &OfRoute, emit: Emit<'_>) {
+    let t = &route.totals;
+    for (cause, count) in [
+        ("crossed", t.hedged),
+        ("again", t.hedged_again),
+        ("error", t.hedged_on_error),
+    ] {
+        emit(&[("cause", cause)], Value::Count(count));
     }
 }
 
