@@ -5,6 +5,15 @@ use http::Uri;
 use http::uri::{PathAndQuery, Scheme};
 
 /// What went wrong with one attempt of an HTTP client.
+///
+/// ```
+/// use hedgerow_agent::integrations::address::AttemptError;
+///
+/// let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+/// let error = AttemptError::Failed(refused);
+/// assert_eq!(error.to_string(), "the request failed");
+/// assert!(error.into_failed().is_some());
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttemptError<E> {
@@ -87,6 +96,6 @@ mod tests {
             let uri: Uri = asked.parse().unwrap();
             assert_eq!(join(&uri, replica).unwrap().to_string(), expected);
         }
-        assert!(join(&Uri::from_static("/"), "a@b@c:").is_err());
+        assert!(join(&Uri::from_static("/"), "a:1:2").is_err());
     }
 }

@@ -17,6 +17,19 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// It keeps the attempt's permit until it ended, failed or was dropped. At the call's deadline a
 /// body that has not ended fails, and what it came from is dropped: on HTTP/2 its stream is reset,
 /// on HTTP/1 its connection closed.
+///
+/// ```
+/// use bytes::Bytes;
+/// use hedgerow_agent::integrations::body::{BodyError, HeldBody};
+/// use http_body::Body;
+/// use http_body_util::{BodyExt, Full};
+///
+/// // It is a body like any other.
+/// async fn read(body: HeldBody<Full<Bytes>>) -> Result<Bytes, BodyError> {
+///     Ok(body.collect().await?.to_bytes())
+/// }
+/// # let _ = read;
+/// ```
 #[derive(Debug)]
 pub struct HeldBody<B> {
     /// None once it ended: the permit is given back then, not when the caller drops the body.
@@ -32,6 +45,13 @@ struct Open<B> {
 }
 
 /// Why the body of an answer broke off.
+///
+/// ```
+/// use hedgerow_agent::integrations::body::BodyError;
+///
+/// let broken = BodyError::Failed("connection reset".into());
+/// assert_eq!(broken.to_string(), "the answer broke off");
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyError {

@@ -11,9 +11,10 @@
 //! use hedgerow_agent::integrations::hyper::HedgedHttp;
 //! use hedgerow_agent::{Agent, Call, Replicas};
 //! use http::Request;
-//! use http_body_util::Full;
+//! use http_body_util::{BodyExt, Full};
 //! use hyper_util::client::legacy::Client;
 //! use hyper_util::rt::TokioExecutor;
+//! use tower::ServiceExt;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,7 +30,11 @@
 //! let search = Request::post("/search")
 //!     .extension(Call::idempotent())
 //!     .body(Full::from("shoes"))?;
-//! # let _ = (catalog, read, search);
+//! # if false {
+//! let item = catalog.clone().oneshot(read).await?.into_body().collect().await?;
+//! let found = catalog.oneshot(search).await?;
+//! # let _ = (item, found);
+//! # }
 //! # Ok(())
 //! # }
 //! ```
@@ -85,7 +90,8 @@ impl<S> HedgedHttp<S> {
     }
 
     /// Whether a body that began in time may be read for as long as it takes. Not so unless set: the
-    /// deadline covers the whole answer.
+    /// deadline covers the whole answer. A body keeps its attempt's permit until it ends: where many
+    /// are long, the route's limits have to allow for them.
     #[must_use]
     pub fn stream_past_deadline(mut self, past: bool) -> Self {
         self.stream_past_deadline = past;

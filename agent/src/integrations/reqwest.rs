@@ -74,7 +74,8 @@ impl HedgedClient {
     }
 
     /// Whether a body that began in time may be read for as long as it takes. Not so unless set: the
-    /// deadline covers the whole answer.
+    /// deadline covers the whole answer. A body keeps its attempt's permit until it ends: where many
+    /// are long, the route's limits have to allow for them.
     #[must_use]
     pub fn stream_past_deadline(mut self, past: bool) -> Self {
         self.stream_past_deadline = past;

@@ -32,11 +32,13 @@
 //! what the caller reads is one replica's response from its headers to its trailers. It keeps its
 //! permit until it is read.
 //!
-//! **Deadline**: a request's `grpc-timeout`, or else the route's. Each attempt is sent what is left
-//! of it. A call that it ends fails with DEADLINE_EXCEEDED, also in the middle of a stream.
+//! **Deadline**: a request's `grpc-timeout` or its method's `timeout` in the service config, whichever
+//! is shorter, or else the route's. Each attempt is sent what is left of it. A call that it ends fails
+//! with DEADLINE_EXCEEDED, also in the middle of a stream.
 //!
 //! **Errors**: where every attempt failed the caller gets the primary's own status, with its message,
-//! details and metadata. What a status means for hedging is told by [`GrpcVerdicts`].
+//! details and metadata. A server's `grpc-retry-pushback-ms` is push-back whatever its value: nothing
+//! further is sent for the call. What a status means for hedging is told by [`GrpcVerdicts`].
 //!
 //! **The mark** `hedgerow-attempt: hedge` is metadata. [`pass_on`] hands it from a request that came
 //! in to the requests made for it, so that they are not hedged again.
@@ -138,8 +140,8 @@ impl Settings {
 impl HedgedChannel {
     /// Settings of a channel on `route`, for the methods that are given none of their own.
     /// `replicas` are the route's: their names are addresses, `host:port` or `http://host:port`, or
-    /// `https://host:port` with TLS set by [`HedgedChannelBuilder::endpoint`]. Each is connected when it is first used; the list is
-    /// followed as it changes.
+    /// `https://host:port` with TLS set by [`HedgedChannelBuilder::endpoint`]. Each is connected when
+    /// it is first used; the list is followed as it changes.
     pub fn builder(route: Route, replicas: Replicas) -> HedgedChannelBuilder {
         HedgedChannelBuilder::new(route, replicas)
     }

@@ -22,7 +22,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
-use crate::warm::{self, all_freed, answered, eventually};
+use crate::warm::{self, THRESHOLD, all_freed, answered, eventually};
 use crate::web::{FOR_EVER, Plan, Replica, hedges, list, requests, resets, whole};
 
 const MS: Duration = Duration::from_millis(1);
@@ -92,7 +92,7 @@ async fn c16_a_hedged_answer_is_one_replicas_from_first_to_last_byte() {
     let (replicas, route, hedged) = rig(DEADLINE).await;
     for replica in &replicas {
         // Both answer at about the same moment, so that either may win.
-        replica.does_each(takes(170 * MS), Plan::default());
+        replica.does_each(takes(THRESHOLD + 20 * MS), Plan::default());
     }
     for _ in 0..12 {
         answered(&route, 20).await;
@@ -129,11 +129,11 @@ async fn b06_a_winner_that_stalls_after_its_head_is_a_timeout_and_both_are_reset
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_may_be_read_past_the_deadline_where_it_is_said_so() {
-    let (_replicas, route, hedged) = rig(400 * MS).await;
+    let (_replicas, route, hedged) = rig(1500 * MS).await;
     let late = hedged.clone().oneshot(get()).await.unwrap();
     let patient = hedged.stream_past_deadline(true);
     let in_time = patient.oneshot(get()).await.unwrap();
-    sleep(800 * MS).await;
+    sleep(2000 * MS).await;
     let error = read(late).await.unwrap_err();
     assert!(matches!(error, BodyError::DeadlineExceeded(_)), "{error:?}");
     whole(&read(in_time).await.unwrap());
@@ -205,7 +205,7 @@ async fn c02_where_both_fail_the_caller_has_the_primarys_answer_word_for_word() 
         ..Plan::default()
     };
     for replica in &replicas {
-        replica.does_each(failing(400 * MS, 503), failing(700 * MS, 500));
+        replica.does_each(failing(2 * THRESHOLD, 503), failing(3 * THRESHOLD, 500));
     }
     let answer = hedged.oneshot(get()).await.unwrap();
     assert_eq!(requests(&replicas), 2, "the call waited for both");
@@ -218,7 +218,7 @@ async fn c02_where_both_fail_the_caller_has_the_primarys_answer_word_for_word() 
 async fn c15_a_hedge_is_marked_and_what_is_made_for_it_is_not_hedged_again() {
     let (replicas, route, hedged) = rig(DEADLINE).await;
     for replica in &replicas {
-        replica.does(takes(500 * MS));
+        replica.does(takes(3 * THRESHOLD));
     }
     let answer = hedged.clone().oneshot(get()).await.unwrap();
     whole(&read(answer).await.unwrap());
@@ -237,7 +237,7 @@ async fn c15_a_hedge_is_marked_and_what_is_made_for_it_is_not_hedged_again() {
 async fn b18_a_post_is_hedged_only_where_its_caller_says_so() {
     let (replicas, route, hedged) = rig(DEADLINE).await;
     for replica in &replicas {
-        replica.does(takes(500 * MS));
+        replica.does(takes(3 * THRESHOLD));
     }
     hedged.clone().oneshot(post()).await.unwrap();
     let totals = route.snapshot().totals;
@@ -281,5 +281,4 @@ async fn verdicts_can_be_said_otherwise_and_no_connection_is_the_clients_own_err
         panic!("{error:?}");
     };
     assert!(failed.into_failed().unwrap().is_connect());
-    sleep(MS).await;
 }

@@ -13,7 +13,7 @@ use hedgerow_protocol::report::Refusal;
 use http_body_util::StreamBody;
 use reqwest::{Body, Client, Method, Request, StatusCode};
 
-use crate::warm::{self, all_freed, answered, eventually};
+use crate::warm::{self, THRESHOLD, all_freed, answered, eventually};
 use crate::web::{FOR_EVER, Plan, Replica, hedges, list, requests, resets, whole};
 
 const MS: Duration = Duration::from_millis(1);
@@ -81,7 +81,7 @@ async fn c16_a_hedged_answer_is_one_replicas_from_first_to_last_byte() {
     let (replicas, route, hedged) = rig(DEADLINE).await;
     for replica in &replicas {
         // Both answer at about the same moment, so that either may win.
-        replica.does_each(takes(170 * MS), Plan::default());
+        replica.does_each(takes(THRESHOLD + 20 * MS), Plan::default());
     }
     for _ in 0..12 {
         answered(&route, 20).await;
@@ -161,7 +161,7 @@ async fn c02_where_both_fail_the_caller_has_the_primarys_answer_word_for_word() 
         ..Plan::default()
     };
     for replica in &replicas {
-        replica.does_each(failing(400 * MS, 503), failing(700 * MS, 500));
+        replica.does_each(failing(2 * THRESHOLD, 503), failing(3 * THRESHOLD, 500));
     }
     let answer = hedged.execute(get(&hedged)).await.unwrap();
     assert_eq!(requests(&replicas), 2, "the call waited for both");
@@ -174,7 +174,7 @@ async fn c02_where_both_fail_the_caller_has_the_primarys_answer_word_for_word() 
 async fn c15_a_hedge_is_marked_and_what_is_made_for_it_is_not_hedged_again() {
     let (replicas, route, hedged) = rig(DEADLINE).await;
     for replica in &replicas {
-        replica.does(takes(500 * MS));
+        replica.does(takes(3 * THRESHOLD));
     }
     let answer = hedged.execute(get(&hedged)).await.unwrap();
     whole(&answer.bytes().await.unwrap());
@@ -195,7 +195,7 @@ async fn c15_a_hedge_is_marked_and_what_is_made_for_it_is_not_hedged_again() {
 async fn b18_a_post_is_hedged_only_where_its_caller_says_so_and_a_stream_never() {
     let (replicas, route, hedged) = rig(DEADLINE).await;
     for replica in &replicas {
-        replica.does(takes(500 * MS));
+        replica.does(takes(3 * THRESHOLD));
     }
     hedged.execute(post(&hedged, "one pair")).await.unwrap();
     let totals = route.snapshot().totals;

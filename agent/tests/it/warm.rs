@@ -10,7 +10,7 @@ use crate::catalog::hedging_policy;
 
 const MS: Duration = Duration::from_millis(1);
 /// The threshold: far above what a fast answer takes here, however busy the machine.
-pub(crate) const THRESHOLD: Duration = Duration::from_millis(150);
+pub(crate) const THRESHOLD: Duration = Duration::from_millis(300);
 
 /// The policy of these tests: hedges at [`THRESHOLD`].
 pub(crate) fn policy() -> Policy {

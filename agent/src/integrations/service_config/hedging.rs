@@ -15,6 +15,25 @@ use crate::eligibility::Verdict;
 use crate::integrations::tonic::GrpcVerdicts;
 
 /// How a method is hedged.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use hedgerow_agent::integrations::service_config::ServiceConfig;
+///
+/// let config = r#"{ "methodConfig": [{
+///     "name": [{ "service": "shop.Catalog" }],
+///     "hedgingPolicy": {
+///         "maxAttempts": 3, "hedgingDelay": "0.02s", "nonFatalStatusCodes": ["UNAVAILABLE"]
+///     }
+/// }] }"#;
+/// let config = ServiceConfig::parse(config)?;
+/// let hedging = config.method("/shop.Catalog/Get").and_then(|rule| rule.hedging()).unwrap();
+/// assert_eq!(hedging.attempts().get(), 3);
+/// assert_eq!(hedging.delay(), Duration::from_millis(20));
+/// assert_eq!(hedging.non_fatal(), [tonic::Code::Unavailable]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hedging {
     attempts: AttemptLimit,

@@ -3,6 +3,16 @@
 use std::fmt;
 
 /// Why a service config was refused.
+///
+/// ```
+/// use hedgerow_agent::integrations::service_config::ServiceConfig;
+///
+/// let config = r#"{ "retryThrottling": { "maxTokens": 0, "tokenRatio": 0.1 } }"#;
+/// assert_eq!(
+///     ServiceConfig::parse(config).unwrap_err().to_string(),
+///     "retryThrottling.maxTokens: 0; expected a whole number above 0 and at most 1000"
+/// );
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServiceConfigError {
@@ -41,6 +51,15 @@ pub enum Taken {
 }
 
 /// A field that was not taken as it is meant.
+///
+/// ```
+/// use hedgerow_agent::integrations::service_config::{ServiceConfig, Taken};
+///
+/// let config = ServiceConfig::parse(r#"{ "loadBalancingPolicy": "round_robin" }"#)?;
+/// let note = &config.notes()[0];
+/// assert_eq!((note.path.as_str(), note.taken), ("loadBalancingPolicy", Taken::NotAtAll));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// Where it is, as in `methodConfig[0].hedgingPolicy.hedgingDelay`.

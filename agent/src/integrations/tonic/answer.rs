@@ -36,6 +36,27 @@ struct Ended {
     push_back: bool,
 }
 
+impl Ended {
+    /// By the status in trailers, or in headers that are trailers; without one, by what the HTTP
+    /// status says.
+    fn by(trailers: &HeaderMap, http: StatusCode) -> Self {
+        let code = trailers
+            .get(GRPC_STATUS)
+            .map_or_else(|| not_grpc(http), |value| Code::from_bytes(value.as_ref()));
+        Self {
+            code,
+            push_back: trailers.contains_key(PUSH_BACK_HEADER),
+        }
+    }
+
+    fn of(status: &Status) -> Self {
+        Self {
+            code: status.code(),
+            push_back: status.metadata().contains_key(PUSH_BACK_HEADER),
+        }
+    }
+}
+
 impl Answer {
     pub(super) fn verdict(&self, verdicts: &GrpcVerdicts) -> Verdict {
         self.ended.map_or(Verdict::Good, |ended| {
@@ -55,7 +76,7 @@ impl Answer {
 pub(super) struct Failure {
     status: Status,
     /// What it counts as.
-    code: Code,
+    ended: Ended,
 }
 
 impl Failure {
@@ -63,17 +84,16 @@ impl Failure {
         let error = error.into();
         let timed_out = has_timed_out(&*error);
         let status = Status::from_error(error);
-        let code = if timed_out {
-            Code::DeadlineExceeded
-        } else {
-            status.code()
-        };
-        Self { status, code }
+        let mut ended = Ended::of(&status);
+        if timed_out {
+            // To tonic it is CANCELLED.
+            ended.code = Code::DeadlineExceeded;
+        }
+        Self { status, ended }
     }
 
     pub(super) fn verdict(&self, verdicts: &GrpcVerdicts) -> Verdict {
-        let push_back = self.status.metadata().contains_key(PUSH_BACK_HEADER);
-        verdicts.of(self.code, push_back)
+        verdicts.of(self.ended.code, self.ended.push_back)
     }
 
     pub(super) fn into_status(self) -> Status {
@@ -118,7 +138,7 @@ pub(super) async fn send(
         }
         let channel = channel.map_err(Failure::of)?;
         let response = channel.oneshot(request).await.map_err(Failure::of)?;
-        answer(response, &attempt, covers_body).await
+        Ok(answer(response, &attempt, covers_body).await)
     }
     .await;
     if attempt.deadline() <= Instant::now() && gave_up(&result) {
@@ -131,60 +151,51 @@ pub(super) async fn send(
 }
 
 fn gave_up(result: &Result<Answer, Failure>) -> bool {
-    let code = match result {
-        Ok(answer) => answer.ended.map(|ended| ended.code),
-        Err(failure) => Some(failure.code),
+    let ended = match result {
+        Ok(answer) => answer.ended,
+        Err(failure) => Some(failure.ended),
     };
-    matches!(code, Some(Code::Cancelled | Code::DeadlineExceeded))
+    ended.is_some_and(|it| matches!(it.code, Code::Cancelled | Code::DeadlineExceeded))
 }
 
 /// Reads a response up to its first message, or its end.
-async fn answer(
-    response: Response<Body>,
-    attempt: &Attempt,
-    covers_body: bool,
-) -> Result<Answer, Failure> {
+async fn answer(response: Response<Body>, attempt: &Attempt, covers_body: bool) -> Answer {
     let (head, mut body) = response.into_parts();
     let mut first = VecDeque::new();
     let ended = if head.headers.contains_key(GRPC_STATUS) {
-        Some(ended(&head.headers, head.status))
+        Some(Ended::by(&head.headers, head.status))
     } else {
-        match first_frame(&mut body).await? {
-            Some(frame) => {
-                let ended = frame.trailers_ref().map(|it| ended(it, head.status));
-                first.push_back(Ok(frame));
-                ended
+        let frame = first_frame(&mut body).await;
+        let ended = match &frame {
+            Some(Ok(frame)) => frame
+                .trailers_ref()
+                .map(|trailers| Ended::by(trailers, head.status)),
+            // It broke off. The caller reads so where it would have read it without a hedge.
+            Some(Err(status)) => Some(Ended::of(status)),
+            None => {
+                body = Body::empty();
+                Some(Ended::by(&HeaderMap::new(), head.status))
             }
-            None => Some(ended(&HeaderMap::new(), head.status)),
-        }
+        };
+        first.extend(frame);
+        ended
     };
     let until = covers_body.then(|| attempt.deadline());
     let body = HeldBody::new(Replayed::new(first, body), attempt.hold(), until);
     let response = Response::from_parts(head, body);
-    Ok(Answer { response, ended })
+    Answer { response, ended }
 }
 
 const GRPC_STATUS: &str = "grpc-status";
 
-async fn first_frame(body: &mut Body) -> Result<Option<Frame<Bytes>>, Failure> {
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(Failure::of)?;
-        let nothing = frame.data_ref().is_some_and(Bytes::is_empty);
-        if !nothing {
-            return Ok(Some(frame));
+/// The first frame that says something.
+async fn first_frame(body: &mut Body) -> Option<Result<Frame<Bytes>, Status>> {
+    loop {
+        let frame = body.frame().await?;
+        let data = frame.as_ref().ok().and_then(Frame::data_ref);
+        if !data.is_some_and(Bytes::is_empty) {
+            return Some(frame);
         }
-    }
-    Ok(None)
-}
-
-/// The status in trailers, or in headers that are trailers; without one, what the HTTP status says.
-fn ended(trailers: &HeaderMap, http: StatusCode) -> Ended {
-    let code = trailers
-        .get(GRPC_STATUS)
-        .map_or_else(|| not_grpc(http), |value| Code::from_bytes(value.as_ref()));
-    Ended {
-        code,
-        push_back: trailers.contains_key(PUSH_BACK_HEADER),
     }
 }
 

@@ -19,6 +19,31 @@ const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
 /// Settings of a [`HedgedChannel`]: see [`HedgedChannel::builder`]. Nothing is checked before
 /// [`build`](Self::build).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use hedgerow_agent::integrations::tonic::{GrpcVerdicts, HedgedChannel};
+/// use hedgerow_agent::{Agent, Replicas, Verdict};
+/// use tonic::Code;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let agent = Agent::builder().service("checkout").connect().await?;
+/// let replicas = Replicas::new([("10.0.0.1:80", None), ("10.0.0.2:80", None)])?;
+/// let reads = agent.route("catalog", "read").replicas(replicas.clone()).build()?;
+/// let searches = agent.route("catalog", "search").replicas(replicas.clone()).build()?;
+/// let channel = HedgedChannel::builder(reads, replicas)
+///     .idempotent(["/shop.Catalog/Get", "/shop.Catalog/Search"])
+///     .method_route("/shop.Catalog/Search", searches) // much slower than the others
+///     .verdicts(GrpcVerdicts::new().with(Code::Aborted, Verdict::Retryable))
+///     .request_bytes_max(16 * 1024)
+///     .endpoint(|endpoint| Ok(endpoint.connect_timeout(Duration::from_secs(1))))
+///     .build()?;
+/// # let _ = channel;
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "settings do nothing until `build`"]
 pub struct HedgedChannelBuilder {
     route: Route,
@@ -44,6 +69,14 @@ impl fmt::Debug for HedgedChannelBuilder {
 }
 
 /// A setting of a channel that cannot stand.
+///
+/// ```
+/// use hedgerow_agent::integrations::tonic::ChannelError;
+///
+/// let error = ChannelError::Method("Get".to_owned());
+/// let expected = "method \"Get\": expected its path, as in \"/package.Service/Method\"";
+/// assert_eq!(error.to_string(), expected);
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChannelError {
@@ -122,7 +155,8 @@ impl HedgedChannelBuilder {
 
     /// Whether a stream that began in time may be read for as long as it takes, where its request
     /// has no `grpc-timeout`: for subscriptions. Not so unless set: the deadline covers the whole
-    /// response, and is told to the server.
+    /// response, and is told to the server. A stream keeps its attempt's permit until it ends: where
+    /// many are long, the route's limits have to allow for them.
     pub fn stream_past_deadline(mut self, past: bool) -> Self {
         self.stream_past_deadline = past;
         self

@@ -128,9 +128,9 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_that_is_none_is_refused_at_once_and_later_fails_its_attempt() {
-        let bad = Replicas::new([("a@b@c:", None)]).unwrap();
+        let bad = Replicas::new([("a:1:2", None)]).unwrap();
         let (name, _) = Channels::new(bad, Box::new(Ok)).unwrap_err();
-        assert_eq!(name.as_str(), "a@b@c:");
+        assert_eq!(name.as_str(), "a:1:2");
         let list = Replicas::new([("a:1", None)]).unwrap();
         let channels = Channels::new(list, Box::new(Ok)).unwrap();
         let status = channels.to(&name).unwrap_err();
@@ -138,7 +138,7 @@ mod tests {
             (status.code(), status.message()),
             (
                 tonic::Code::Unavailable,
-                "replica a@b@c: is no address: expected host:port"
+                "replica a:1:2 is no address: expected host:port"
             )
         );
     }

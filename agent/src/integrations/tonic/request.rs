@@ -72,6 +72,8 @@ impl Ready {
                 Poll::Pending => return,
                 Poll::Ready(None) => {
                     self.ended = true;
+                    // A stream need not bear to be asked again.
+                    self.rest = Body::empty();
                     return;
                 }
                 Poll::Ready(Some(frame)) => {
@@ -107,7 +109,7 @@ impl Ready {
         };
         message
             .filter(|message| is_one(message))
-            .ok_or(Replayed::new(self.frames, self.rest))
+            .ok_or_else(|| Replayed::new(self.frames, self.rest))
     }
 }
 
@@ -172,13 +174,15 @@ mod tests {
     }
 
     async fn look(frames: Vec<Bytes>, then_waits: bool) -> Sendable {
-        let frames = stream::iter(frames.into_iter().map(|data| Ok(Frame::data(data))));
+        // It panics where it is polled after its end, as streams may.
+        let frames = stream::unfold(frames.into_iter(), |mut frames| async {
+            let frame = Frame::data(frames.next()?);
+            Some((Ok::<_, Status>(frame), frames))
+        });
         let body = if then_waits {
             Body::new(StreamBody::new(frames.chain(stream::pending())))
         } else {
-            Body::new(StreamBody::new(
-                frames.chain(stream::empty::<Result<_, Status>>()),
-            ))
+            Body::new(StreamBody::new(frames))
         };
         Sendable::of(Request::new(body), 64).await
     }

@@ -9,7 +9,7 @@ use tonic::{Code, Request};
 
 use super::shop::{Failing, GetRequest, Item, Plan, Replica, list};
 use super::{CatalogClient, DEADLINE, Rig};
-use crate::warm::{self, all_freed, answered, eventually};
+use crate::warm::{self, THRESHOLD, all_freed, answered, eventually};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -17,7 +17,7 @@ const MS: Duration = Duration::from_millis(1);
 fn slow(rig: &Rig) {
     for replica in &rig.replicas {
         replica.does(Plan {
-            takes: 500 * MS,
+            takes: 3 * THRESHOLD,
             ..Plan::default()
         });
     }
@@ -105,7 +105,7 @@ const THREE: &str = r#"{
         "name": [{ "service": "shop.v1.Catalog" }],
         "hedgingPolicy": {
             "maxAttempts": 3,
-            "hedgingDelay": "0.150s",
+            "hedgingDelay": "0.300s",
             "nonFatalStatusCodes": ["UNAVAILABLE"]
         }
     }],

@@ -11,9 +11,7 @@ use tonic::{Code, Request, Status};
 
 use super::shop::{FOR_EVER, Failing, GetRequest, Item, Plan};
 use super::{CatalogClient, DEADLINE, Rig};
-use crate::warm::{self, all_freed};
-
-const MS: Duration = Duration::from_millis(1);
+use crate::warm::{self, THRESHOLD, all_freed};
 
 async fn get(rig: &mut Rig) -> Result<Item, Status> {
     let answer = rig.client.get(GetRequest::default()).await;
@@ -31,7 +29,7 @@ fn failing(code: Code, message: &'static str) -> Failing {
 /// The primary fails while its hedge is under way.
 fn primary_fails() -> Plan {
     Plan {
-        takes: 400 * MS,
+        takes: 2 * THRESHOLD,
         fails: Some(failing(Code::Unavailable, "the primary")),
         ..Plan::default()
     }
@@ -41,7 +39,7 @@ fn primary_fails() -> Plan {
 async fn c02_where_both_fail_the_caller_sees_the_primarys_status_word_for_word() {
     let mut rig = Rig::reads(DEADLINE).await;
     let hedge = Plan {
-        takes: 700 * MS,
+        takes: 3 * THRESHOLD,
         fails: Some(failing(Code::Internal, "the hedge")),
         ..Plan::default()
     };
@@ -70,7 +68,7 @@ async fn c02_where_both_fail_the_caller_sees_the_primarys_status_word_for_word()
 async fn c02_a_hedge_under_way_mends_the_primarys_failure() {
     let mut rig = Rig::reads(DEADLINE).await;
     let hedge = Plan {
-        takes: 700 * MS,
+        takes: 3 * THRESHOLD,
         ..Plan::default()
     };
     for replica in &rig.replicas {

@@ -7,8 +7,9 @@ use tonic::{Code, Request, Status};
 
 use super::shop::{FOR_EVER, Item, ListRequest, PICTURE, Plan, Replica, letter};
 use super::{DEADLINE, Rig};
-use crate::warm::{all_freed, answered, eventually};
+use crate::warm::{THRESHOLD, all_freed, answered, eventually};
 
+const MS: Duration = Duration::from_millis(1);
 /// Messages of a stream of 512 KiB.
 const COUNT: u32 = 64;
 
@@ -71,7 +72,7 @@ async fn c16_a_hedged_stream_is_one_replicas_from_first_to_last_byte() {
     // Both answer at about the same moment, so that either may win.
     for replica in &rig.replicas {
         let primary = Plan {
-            takes: Duration::from_millis(170),
+            takes: THRESHOLD + 20 * MS,
             ..Plan::default()
         };
         replica.does_each(primary, Plan::default());
@@ -133,14 +134,14 @@ async fn b06_a_winner_that_stalls_in_its_stream_is_a_timeout_too() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_may_be_read_past_the_deadline_where_it_is_said_so() {
-    let mut rig = Rig::with(Duration::from_millis(400), |channel| {
+    let mut rig = Rig::with(Duration::from_millis(1500), |channel| {
         channel.all_idempotent().stream_past_deadline(true)
     })
     .await;
     let request = ListRequest { count: COUNT };
     let mut items = rig.client.list(request).await.unwrap().into_inner();
     assert!(items.message().await.unwrap().is_some());
-    tokio::time::sleep(Duration::from_millis(800)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     let mut rest = 0;
     while items.message().await.unwrap().is_some() {
         rest += 1;
