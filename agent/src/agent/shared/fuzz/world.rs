@@ -46,7 +46,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> Self {
-        let shared = Arc::new(Shared::new(None, Text::lossy("fuzz"), true));
+        let shared = Arc::new(Shared::new(None, Text::lossy("fuzz"), true, None));
         let limits = Limits {
             deadline: Duration::from_secs(1),
             attempts_alive: 64,
