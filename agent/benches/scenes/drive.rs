@@ -59,7 +59,7 @@ impl<B: Backend> Caller<B> {
         let call = self.next.fetch_add(1, Ordering::Relaxed);
         let began = self.ledger.now();
         let outcome = self.client.call(call).await;
-        let took = self.ledger.now() - began;
+        let took = self.ledger.now().saturating_sub(began);
         self.log.lock().calls.push(Record {
             began,
             took,
@@ -94,7 +94,7 @@ impl<B: Backend> Caller<B> {
         let bad = outcomes.into_iter().find(|o| *o != Outcome::Answered);
         let record = Record {
             began,
-            took: self.ledger.now() - began,
+            took: self.ledger.now().saturating_sub(began),
             outcome: bad.unwrap_or(Outcome::Answered),
         };
         self.log.lock().requests.push(record);
@@ -123,7 +123,7 @@ impl<B: Backend> Caller<B> {
             self.log.lock().samples.push(sample);
             ticks.tick().await;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     pub(crate) fn finish(&self) -> Run {

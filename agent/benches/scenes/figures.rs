@@ -36,7 +36,21 @@ pub(crate) fn usual(run: &Run, window: &Range<u64>) -> Fields {
     ];
     fields.extend(waits(&calls));
     fields.push(("seconds_over_budget", over_budget(run)));
+    fields.extend(thresholds(run, window));
     fields
+}
+
+/// Between what its threshold was for eight tenths of the time.
+fn thresholds(run: &Run, window: &Range<u64>) -> Fields {
+    let samples = run.samples.iter();
+    let within = samples.filter(|(at, _)| window.contains(&at.as_secs()));
+    let mut thresholds: Vec<f64> = within.map(|(_, sample)| sample.threshold_ms).collect();
+    thresholds.sort_by(f64::total_cmp);
+    let tenth = |i: usize| thresholds.get(i * thresholds.len() / 10).copied();
+    vec![
+        ("threshold_p10_ms", tenth(1).unwrap_or(f64::NAN)),
+        ("threshold_p90_ms", tenth(9).unwrap_or(f64::NAN)),
+    ]
 }
 
 /// What callers waited. A call that failed waited for nothing and is in `success` only; one that
@@ -109,10 +123,10 @@ pub(crate) fn worst_second(run: &Run, window: &Range<u64>) -> f64 {
 /// Seconds until the last one in which the rate was 10 % or more was over; none if that was the
 /// window's last.
 pub(crate) fn seconds_until_under_10(run: &Run, window: &Range<u64>) -> f64 {
-    let over = rates(run, window)
+    let mut over = rates(run, window)
         .into_iter()
         .filter(|(_, rate)| *rate >= 0.1);
-    match over.last() {
+    match over.next_back() {
         None => 0.0,
         Some((last, _)) if last + 1 == window.end => f64::NAN,
         Some((last, _)) => (last + 1 - window.start) as f64,

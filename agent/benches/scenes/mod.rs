@@ -63,13 +63,13 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "slow_x3",
-        about: "as healthy, then everything takes three times as long: the minute from then on",
+        about: "1 % stragglers; then everything takes three times as long: the minute from then on",
         extra: &[BUSY, BUDGET],
         run: simulated::slow_x3,
     },
     Row {
         name: "dead_one",
-        about: "one of three replicas answers nobody any more; 30 callers, each with one call at a \
+        about: "1 % stragglers; then one of three replicas answers nobody; 30 callers, each with one call at a \
                 time and a deadline of 1 s: a minute from the tenth second on, throughput as a \
                 share of what it was before",
         extra: &[
@@ -83,7 +83,7 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "errors",
-        about: "as healthy, then 30 % of attempts fail within 5 ms: the minute from then on",
+        about: "1 % stragglers; then 30 % of attempts fail within 5 ms: the minute from then on",
         extra: &[("extra_load", "extra load"), SUCCESS, BUDGET],
         run: simulated::errors,
     },

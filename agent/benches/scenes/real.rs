@@ -67,7 +67,10 @@ fn of(run: &Run, from: Duration, until: Duration) -> Fields {
         ("hedge_rate", extra),
         ("worst_second_hedge_rate", worst),
         ("extra_load", extra),
-        ("answered_per_s", n / (until - from).as_secs_f64()),
+        (
+            "answered_per_s",
+            n / until.saturating_sub(from).as_secs_f64(),
+        ),
     ];
     fields.extend(figures::waits(&calls));
     if let Some((_, last)) = run.samples.last() {

@@ -26,10 +26,17 @@ const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-const USUAL: Base = Base::Stragglers {
+/// p95 falls into the gap between usual answers and stragglers, where it is hardest to find.
+const STRAGGLING: Base = Base::Stragglers {
     median: ms(50),
     sigma: 0.3,
     share: 0.05,
+};
+/// p95, 120 ms, is among usual answers.
+const USUAL: Base = Base::Stragglers {
+    median: ms(50),
+    sigma: 0.5,
+    share: 0.01,
 };
 /// Lognormal with p95 at 1.8 times its median, 180 ms.
 const STEADY: Base = Base::Stragglers {
@@ -111,7 +118,7 @@ fn simulate(subject: Subject, profile: Profile, calls: Calls, until: u64) -> Res
 
 pub(crate) fn healthy(asked: &Asked) -> Result<Fields, BoxError> {
     let window = WARM_UP..WARM_UP + asked.length.or(600, 60);
-    let profile = profile(USUAL, Change::Nothing, 0);
+    let profile = profile(STRAGGLING, Change::Nothing, 0);
     let run = simulate(asked.subject, profile, OPEN, window.end)?;
     Ok(figures::usual(&run, &window))
 }
@@ -190,9 +197,9 @@ pub(crate) fn dead_one(asked: &Asked) -> Result<Fields, BoxError> {
 
 /// The threshold last seen before that second.
 fn threshold_at(run: &Run, second: u64) -> f64 {
-    let before = run.samples.iter().filter(|(at, _)| at.as_secs() < second);
+    let mut before = run.samples.iter().filter(|(at, _)| at.as_secs() < second);
     before
-        .last()
+        .next_back()
         .map_or(f64::NAN, |(_, sample)| sample.threshold_ms)
 }
 

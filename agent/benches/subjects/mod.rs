@@ -156,6 +156,7 @@ async fn within<E>(deadline: Duration, call: impl Future<Output = Result<(), E>>
 }
 
 /// tower boxes what went wrong; tower-resilience wants it cloned.
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` calls")]
 fn failure(error: BoxError) -> Failure {
     let known = error.downcast_ref::<Failure>();
     known.copied().unwrap_or(Failure::Transport)

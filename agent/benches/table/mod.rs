@@ -45,7 +45,7 @@ pub(crate) fn into_readme() -> io::Result<()> {
 
 fn lines() -> io::Result<Vec<Value>> {
     let text = fs::read_to_string(rows::file())?;
-    let parsed = text.lines().map(|line| serde_json::from_str(line));
+    let parsed = text.lines().map(serde_json::from_str);
     Ok(parsed.collect::<Result<_, _>>()?)
 }
 

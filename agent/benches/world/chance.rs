@@ -34,7 +34,7 @@ impl Chance {
 
     /// Evenly between two durations.
     pub(crate) fn between(&mut self, least: Duration, most: Duration) -> Duration {
-        least + (most - least).mul_f64(self.share())
+        least + most.saturating_sub(least).mul_f64(self.share())
     }
 
     /// Lognormal: the logarithm of its quotient to `median` has the standard deviation `sigma`.
