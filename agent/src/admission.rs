@@ -19,7 +19,8 @@ use crate::route::RouteState;
 pub(crate) struct Question<'a> {
     pub(crate) held_out: bool,
     pub(crate) already_hedge: bool,
-    pub(crate) waits_on: &'a Replica,
+    /// Replicas it waits on, or that failed it.
+    pub(crate) avoid: &'a [Option<&'a Replica>],
     pub(crate) now: Instant,
     pub(crate) deadline: Instant,
 }
@@ -90,7 +91,7 @@ pub(crate) fn admit<'a>(
     }
     let replica = route
         .pool
-        .hedge(question.waits_on, route.bucket.budget())
+        .hedge(question.avoid, route.bucket.budget())
         .ok_or(Refusal::NoReplica)?;
     let permit = HedgePermit::take(route, question.now).ok_or(Refusal::NoPermit)?;
     if !route.bucket.take() {

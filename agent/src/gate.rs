@@ -7,17 +7,28 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hedgerow_protocol::units::{Ratio, Threshold};
+use hedgerow_protocol::units::{AttemptLimit, Ratio, Threshold};
 
 const OPEN: u64 = 1;
 const PROBABILITY_SHIFT: u32 = 1;
 const HOLDOUT_SHIFT: u32 = 26;
+const ATTEMPTS_SHIFT: u32 = 51;
+const ON_ERROR: u64 = 1 << 53;
 /// A share in 2^24 parts needs 25 bits, as 1 is one of them.
 const SHARE: u64 = (1 << 25) - 1;
 
 /// 2^24 parts to the whole, for [`crate::chance::one_in`].
 fn parts(ratio: Ratio) -> u64 {
     (ratio.get() * f64::from(1u32 << 24)) as u64
+}
+
+/// What a call may do beyond its first hedge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Further {
+    /// Most copies of a call.
+    pub(crate) attempts: AttemptLimit,
+    /// Whether a retryable failure sends a hedge.
+    pub(crate) hedge_on_error: bool,
 }
 
 /// See the [module](self).
@@ -45,6 +56,16 @@ impl Reading {
         ((self.0 >> PROBABILITY_SHIFT) & SHARE) as u32
     }
 
+    /// Most copies of a call, the primary among them: 2 or 3; 0 before anything was set.
+    pub(crate) fn attempts(self) -> u8 {
+        ((self.0 >> ATTEMPTS_SHIFT) & 3) as u8
+    }
+
+    /// Whether a retryable failure sends a hedge.
+    pub(crate) fn hedge_on_error(self) -> bool {
+        self.0 & ON_ERROR != 0
+    }
+
     /// Share of eligible calls never hedged, in 2^24 parts.
     pub(crate) fn holdout(self) -> u32 {
         ((self.0 >> HOLDOUT_SHIFT) & SHARE) as u32
@@ -52,10 +73,12 @@ impl Reading {
 }
 
 impl Gate {
-    pub(crate) fn set(&self, open: bool, probability: Ratio, holdout: Ratio) {
+    pub(crate) fn set(&self, open: bool, probability: Ratio, holdout: Ratio, further: Further) {
         let word = if open { OPEN } else { 0 }
             | (parts(probability) << PROBABILITY_SHIFT)
-            | (parts(holdout) << HOLDOUT_SHIFT);
+            | (parts(holdout) << HOLDOUT_SHIFT)
+            | (u64::from(further.attempts.get()) << ATTEMPTS_SHIFT)
+            | if further.hedge_on_error { ON_ERROR } else { 0 };
         self.word.store(word, Ordering::Relaxed);
     }
 
@@ -97,15 +120,21 @@ mod tests {
     }
 
     #[test]
-    fn the_word_keeps_its_three_parts_apart() {
+    fn the_word_keeps_its_parts_apart() {
         let gate = Gate::default();
-        gate.set(true, Ratio::ONE, Ratio::ONE);
+        let three = Further {
+            attempts: AttemptLimit::new(3).unwrap(),
+            hedge_on_error: true,
+        };
+        gate.set(true, Ratio::ONE, Ratio::ONE, three);
         let all = gate.read();
         assert!(all.open());
         assert_eq!((all.probability(), all.holdout()), (1 << 24, 1 << 24));
-        gate.set(false, Ratio::clamped(0.5), Ratio::ZERO);
+        assert_eq!((all.attempts(), all.hedge_on_error()), (3, true));
+        gate.set(false, Ratio::clamped(0.5), Ratio::ZERO, Further::default());
         let half = gate.read();
         assert!(!half.open());
         assert_eq!((half.probability(), half.holdout()), (1 << 23, 0));
+        assert_eq!((half.attempts(), half.hedge_on_error()), (2, false));
     }
 }

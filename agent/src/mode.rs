@@ -21,6 +21,8 @@ use hedgerow_protocol::policy::{Intent, Policy};
 use hedgerow_protocol::report::LinkState;
 use hedgerow_protocol::units::{Budget, Quantile, Ratio, Threshold};
 
+use crate::gate::Further;
+
 /// When the controller was last heard, for all routes of an agent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LinkClock {
@@ -122,6 +124,7 @@ pub(crate) struct InForce {
     pub(crate) budget: Budget,
     pub(crate) cap: f64,
     pub(crate) holdout: Ratio,
+    pub(crate) further: Further,
 }
 
 /// What the agent found out by itself, to go on alone.
@@ -256,6 +259,7 @@ impl RouteMode {
                 budget: Budget::ZERO,
                 cap: 0.0,
                 holdout: Ratio::ZERO,
+                further: Further::default(),
             },
             Source::Directive(directive) => {
                 let overdue = link.overdue(now, self.lease(), self.unnamed_since);
@@ -297,6 +301,7 @@ fn directed(directive: &Directive, overdue: Option<Duration>, own: OwnFigures) -
         budget,
         cap,
         holdout: directive.standing.holdout,
+        further: further(&directive.standing),
     };
     let Some(overdue) = overdue else {
         return in_force;
@@ -329,6 +334,8 @@ fn self_directed(policy: &Policy, own: OwnFigures) -> InForce {
         threshold_min: policy.threshold_min().map(Threshold::clamped),
         threshold_max: policy.threshold_max().map(Threshold::clamped),
         lease: LEASE_MAX,
+        attempts: policy.attempts(),
+        hedge_on_error: policy.hedge_on_error(),
     };
     InForce {
         stamp: Stamp::default(),
@@ -339,6 +346,14 @@ fn self_directed(policy: &Policy, own: OwnFigures) -> InForce {
         budget: policy.budget(),
         cap: own_cap(policy.budget(), own.calls_per_second),
         holdout: standing.holdout,
+        further: further(&standing),
+    }
+}
+
+fn further(standing: &Standing) -> Further {
+    Further {
+        attempts: standing.attempts,
+        hedge_on_error: standing.hedge_on_error,
     }
 }
 

@@ -316,19 +316,21 @@ impl Pool {
         }
     }
 
-    /// Where a hedge goes, never to the replica the call waits on: in another zone and within its
-    /// share of hedges if there is one, then within its share, then any; of two, the less loaded.
-    pub(crate) fn hedge(&self, waits_on: &Replica, budget: f64) -> Option<Arc<Replica>> {
+    /// Where a hedge goes, never to a replica to `avoid`, which the call waits on or which failed it:
+    /// in another zone and within its share of hedges if there is one, then within its share, then
+    /// any; of two, the less loaded.
+    pub(crate) fn hedge(&self, avoid: &[Option<&Replica>], budget: f64) -> Option<Arc<Replica>> {
         let snapshot = self.current();
         let other_zone = |replica: &Replica| {
-            waits_on.zone.is_some() && replica.zone.is_some() && replica.zone != waits_on.zone
+            let differs = |other: &&Replica| other.zone.is_some() && other.zone != replica.zone;
+            replica.zone.is_some() && avoid.iter().flatten().all(differs)
         };
         snapshot
-            .pick_hedge(waits_on, |replica| {
+            .pick_hedge(avoid, |replica| {
                 other_zone(replica) && replica.within_share(budget)
             })
-            .or_else(|| snapshot.pick_hedge(waits_on, |replica| replica.within_share(budget)))
-            .or_else(|| snapshot.pick_hedge(waits_on, |_| true))
+            .or_else(|| snapshot.pick_hedge(avoid, |replica| replica.within_share(budget)))
+            .or_else(|| snapshot.pick_hedge(avoid, |_| true))
     }
 }
 
@@ -348,13 +350,14 @@ impl Snapshot {
 
     fn pick_hedge(
         &self,
-        waits_on: &Replica,
+        avoid: &[Option<&Replica>],
         fits: impl Fn(&Replica) -> bool,
     ) -> Option<Arc<Replica>> {
+        let avoided = |replica: &Replica| avoid.iter().flatten().any(|it| it.name == replica.name);
         let candidates = || {
             self.places
                 .iter()
-                .filter(|place| !place.probation && place.replica.name != waits_on.name)
+                .filter(|place| !place.probation && !avoided(&place.replica))
                 .map(|place| &place.replica)
                 .filter(|replica| fits(replica))
         };

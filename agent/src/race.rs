@@ -1,23 +1,30 @@
-//! The whole policy of one call: the primary, the timer, perhaps one hedge, the winner, the loser.
+//! The whole policy of one call: the primary, the timer, perhaps a hedge or two, the winner, the
+//! losers.
 //!
 //! ```text
-//! primary answers ──────────────────────────────────────────────► its answer
+//! primary answers ───────────────────────────────────────────────► its answer
 //!    │ still unanswered at the threshold: crossed; admitted? then hedge
-//!    ├─ primary answers first ───► its answer; the hedge is dropped
-//!    ├─ hedge answers first ─────► its answer; the primary is dropped
-//!    ├─ hedge fails ─────────────► the primary goes on alone
-//!    ├─ primary fails, fatal ────► its error, at once
-//!    ├─ primary fails otherwise ─► the hedge goes on alone; if it fails too, the primary's error
-//!    └─ deadline ────────────────► the primary's error if it has one, else DeadlineExceeded
+//!    │ another threshold later, where the policy allows three copies: hedge again
+//!    ├─ primary answers first ────► its answer; the hedges are dropped
+//!    ├─ a hedge answers first ────► its answer; the others are dropped
+//!    ├─ a hedge fails ────────────► the others go on
+//!    ├─ primary fails, fatal ─────► its error, at once
+//!    ├─ primary fails otherwise ──► a hedge in flight goes on; if all fail, the primary's error
+//!    │     none in flight: the primary's error; or, where the policy says so, one more copy now
+//!    └─ deadline ─────────────────► the primary's error if it has one, else DeadlineExceeded
 //! ```
-//! A failure is never a reason to send a hedge: hedges are for slowness, retries for failures.
+//! Hedges are for slowness. A failure sends one only where the policy says so (hedge on error), and
+//! then it is no second mechanism beside the first: the same admission, the same budget, the same
+//! deadline, and the same most copies of a call. That is how retries and hedges compose.
 //!
 //! The primary is pinned in the call's own future: a call that is not hedged allocates nothing, and
 //! arms its timer only if the primary did not answer at once. But a pinned future cannot be moved
-//! out to be watched to its end, and one hedged call in ten lets its loser finish. So which calls
+//! out to be watched to its end, and one hedged call in ten lets its losers finish. So which calls
 //! those are is drawn at the start, and the primaries of these few, while hedging is on, are boxed:
 //! one allocation in ten calls, where knowing it later would need one in each. A loser's fate is
 //! thereby also independent of how the race went, which the survival curve relies on.
+
+mod copies;
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -30,11 +37,11 @@ use hedgerow_protocol::latency::bucket_of;
 use hedgerow_protocol::report::Refusal;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use self::copies::{Copies, Copy, Sent, Tried};
 use crate::admission::{Question, admit};
 use crate::attempt::{Attempt, AttemptGuard, Beginning, Ending, begin};
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
-use crate::pool::Replica;
 use crate::route::RouteState;
 use crate::stats::recorder::Counter;
 use crate::ticket::Ticket;
@@ -83,22 +90,20 @@ where
         ticket,
         already_hedge: call.already_hedge,
         deadline,
+        due: Due::Deadline,
         classify,
         primary: Some(guard),
-        hedge: None,
+        hedges: Copies::default(),
+        tried: Tried::default(),
+        closed: false,
         took: Duration::ZERO,
         failed: None,
     };
     if watched {
         let mut future = Box::pin(future);
         let outcome = race.run(future.as_mut(), &mut make).await;
-        let classify = race.classify.clone();
-        if let (Outcome::HedgeWon(_), Some(guard)) = (&outcome, race.primary.take()) {
-            watch(route, guard, future, classify, deadline);
-        } else if let (Outcome::PrimaryWon(_), Some((future, guard))) =
-            (&outcome, race.hedge.take())
-        {
-            watch(route, guard, future, classify, deadline);
+        if let Outcome::PrimaryWon(_) | Outcome::HedgeWon(_) = &outcome {
+            race.watch_losers(future);
         }
         race.close(outcome)
     } else {
@@ -110,22 +115,35 @@ where
 /// Longer deadlines are taken as this: `Instant` must be able to hold it.
 const DEADLINE_MAX: Duration = Duration::from_hours(24);
 
-type Hedge<'a, Fut> = (Pin<Box<Fut>>, AttemptGuard<&'a RouteState>);
-
 struct Race<'a, T, E, Fut, C> {
     route: &'a Arc<RouteState>,
     ticket: Ticket<'a>,
     already_hedge: bool,
     deadline: Instant,
+    due: Due,
     classify: C,
     /// Some while the primary is unanswered.
     primary: Option<AttemptGuard<&'a RouteState>>,
-    /// Some while the hedge is unanswered.
-    hedge: Option<Hedge<'a, Fut>>,
+    /// Those in flight.
+    hedges: Copies<'a, Fut>,
+    /// Replicas that failed this call.
+    tried: Tried,
+    /// An answer said that further copies would do harm, or no good.
+    closed: bool,
     /// The call's age when the last attempt ended.
     took: Duration,
-    /// The primary's failure, while the hedge may still make it good.
+    /// The primary's failure, while a hedge may still make it good.
     failed: Option<Result<T, E>>,
+}
+
+/// What the timer waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    /// The call crosses.
+    Crossing(Instant),
+    /// A threshold has gone by since the last copy was sent.
+    Again(Instant),
+    Deadline,
 }
 
 enum Outcome<T, E> {
@@ -138,13 +156,13 @@ enum Outcome<T, E> {
     DeadlineExceeded,
 }
 
-enum Event<T, E> {
+enum Event<'a, T, E> {
     Primary(Result<T, E>),
-    Hedge(Result<T, E>),
+    Hedge(Result<T, E>, AttemptGuard<&'a RouteState>, Sent),
     Timer,
 }
 
-impl<T, E, Fut, C> Race<'_, T, E, Fut, C>
+impl<'a, T, E, Fut, C> Race<'a, T, E, Fut, C>
 where
     Fut: Future<Output = Result<T, E>>,
     C: Fn(&Result<T, E>) -> Verdict,
@@ -155,57 +173,63 @@ where
     {
         // Once without a timer: what answers at once needs none.
         let first = poll_fn(|cx| Poll::Ready(primary.as_mut().poll(cx))).await;
-        if let Poll::Ready(result) = first
-            && let Some(outcome) = self.primary_ended(result)
-        {
-            return outcome;
+        if let Poll::Ready(result) = first {
+            if let Some(outcome) = self.primary_ended(result, make) {
+                return outcome;
+            }
+        } else {
+            self.due = self.crossing();
         }
-        let mut crosses = self.crosses_at();
-        let mut timer = pin!(sleep_until(crosses.unwrap_or(self.deadline)));
+        let mut timer = pin!(sleep_until(self.due_at()));
         let mut just_polled = true;
         loop {
             let event = self.next(primary.as_mut(), timer.as_mut(), &mut just_polled);
             let outcome = match event.await {
-                Event::Primary(result) => self.primary_ended(result),
-                Event::Hedge(result) => self.hedge_ended(result),
-                Event::Timer if crosses.is_some() => {
-                    crosses = None;
-                    self.crossed(make);
-                    timer.as_mut().reset(self.deadline);
-                    None
-                }
-                Event::Timer => Some(self.out_of_time()),
+                Event::Primary(result) => self.primary_ended(result, make),
+                Event::Hedge(result, guard, sent) => self.hedge_ended(result, guard, sent, make),
+                Event::Timer => self.timer_fired(make),
             };
             if let Some(outcome) = outcome {
                 return outcome;
             }
+            if timer.deadline() != self.due_at() {
+                timer.as_mut().reset(self.due_at());
+            }
         }
     }
 
-    /// When an eligible call crosses; none where it has no threshold, or its deadline comes first:
+    fn due_at(&self) -> Instant {
+        match self.due {
+            Due::Crossing(at) | Due::Again(at) => at,
+            Due::Deadline => self.deadline,
+        }
+    }
+
+    /// When an eligible call crosses; not where it has no threshold, or its deadline comes first:
     /// that is counted, for a policy that finds only such calls does nothing, and nobody would know.
-    fn crosses_at(&self) -> Option<Instant> {
-        let threshold = self
-            .route
-            .gate
-            .threshold()
-            .filter(|_| self.ticket.eligible())?;
+    fn crossing(&self) -> Due {
+        let Some(threshold) = self.route.gate.threshold() else {
+            return Due::Deadline;
+        };
+        if !self.ticket.eligible() {
+            return Due::Deadline;
+        }
         let at = self.ticket.began() + threshold;
         if at >= self.deadline {
             self.route.recorder.count(Counter::ThresholdPastDeadline);
-            return None;
+            return Due::Deadline;
         }
-        Some(at)
+        Due::Crossing(at)
     }
 
     /// The primary is looked at first, the timer last: an answer that is there when the timer fires
-    /// is an answer (B21). `just_polled`: within this very turn, so that only the timer is new.
+    /// is an answer (B21). `just_polled`: within this very turn, so that only the rest is new.
     async fn next(
         &mut self,
         mut primary: Pin<&mut Fut>,
         mut timer: Pin<&mut Sleep>,
         just_polled: &mut bool,
-    ) -> Event<T, E> {
+    ) -> Event<'a, T, E> {
         poll_fn(|cx| {
             if !std::mem::take(just_polled)
                 && self.primary.is_some()
@@ -213,67 +237,123 @@ where
             {
                 return Poll::Ready(Event::Primary(result));
             }
-            if let Some((hedge, _)) = &mut self.hedge
-                && let Poll::Ready(result) = hedge.as_mut().poll(cx)
-            {
-                return Poll::Ready(Event::Hedge(result));
+            if let Poll::Ready((result, guard, sent)) = self.hedges.poll(cx) {
+                return Poll::Ready(Event::Hedge(result, guard, sent));
             }
             timer.as_mut().poll(cx).map(|()| Event::Timer)
         })
         .await
     }
 
-    /// The timer found the call unanswered.
+    fn timer_fired<F>(&mut self, make: &mut F) -> Option<Outcome<T, E>>
+    where
+        F: FnMut(Attempt) -> Fut,
+    {
+        match std::mem::replace(&mut self.due, Due::Deadline) {
+            Due::Crossing(_) => self.crossed(make),
+            Due::Again(_) => {
+                let _ = self.further(Sent::Again, make);
+            }
+            Due::Deadline => return Some(self.out_of_time()),
+        }
+        None
+    }
+
+    /// The timer found the call unanswered for the first time.
     fn crossed<F>(&mut self, make: &mut F)
     where
         F: FnMut(Attempt) -> Fut,
     {
-        let Some(waits_on) = self
-            .primary
-            .as_ref()
-            .and_then(AttemptGuard::replica)
-            .cloned()
-        else {
-            return;
-        };
-        self.ticket.crossed(&waits_on);
-        if let Err(reason) = self.hedge(&waits_on, make) {
-            self.route.recorder.refuse(reason);
+        if let Some(waits_on) = self.primary.as_ref().and_then(AttemptGuard::replica) {
+            self.ticket.crossed(waits_on);
+            if let Err(reason) = self.hedge(Sent::Crossed, make) {
+                self.route.recorder.refuse(reason);
+            }
         }
     }
 
-    fn hedge<F>(&mut self, waits_on: &Replica, make: &mut F) -> Result<(), Refusal>
+    /// One more copy than the first hedge of a crossed call, where the policy allows it. False where
+    /// none was sent.
+    fn further<F>(&mut self, sent: Sent, make: &mut F) -> bool
+    where
+        F: FnMut(Attempt) -> Fut,
+    {
+        let gate = self.route.gate.read();
+        let wanted = match sent {
+            Sent::OnError => gate.hedge_on_error() && self.ticket.eligible(),
+            Sent::Crossed | Sent::Again => true,
+        };
+        if self.closed || !wanted || self.copies() >= gate.attempts() {
+            return false;
+        }
+        let refused = self.hedge(sent, make).is_err();
+        if refused {
+            self.route.recorder.count(Counter::FurtherRefused);
+        }
+        !refused
+    }
+
+    /// Copies sent so far.
+    fn copies(&self) -> u8 {
+        u8::from(self.primary.is_some()) + self.hedges.in_flight() + self.tried.count()
+    }
+
+    fn hedge<F>(&mut self, sent: Sent, make: &mut F) -> Result<(), Refusal>
     where
         F: FnMut(Attempt) -> Fut,
     {
         let now = Instant::now();
+        let waits_on = self.primary.as_ref().and_then(AttemptGuard::replica);
+        let avoid = self
+            .tried
+            .and(waits_on.into_iter().chain(self.hedges.replicas()));
         let question = Question {
             held_out: self.ticket.held_out(),
             already_hedge: self.already_hedge,
-            waits_on,
+            avoid: &avoid,
             now,
             deadline: self.deadline,
         };
         let (replica, permit) = admit(self.route, &question)?;
-        self.route.recorder.count(Counter::Hedged);
+        self.route.recorder.count(sent.counter());
         replica.hedged.fetch_add(1, Ordering::Release);
-        let (deadline, already_hedge) = (self.deadline, self.already_hedge);
         let (guard, attempt) = begin(
             self.route,
             Beginning {
                 replica,
                 permit: permit.hand_over(),
                 now,
-                deadline,
-                recorded: true,
-                already_hedge,
+                deadline: self.deadline,
+                // What is sent after a failure is no sample of what a hedge of a slow call does.
+                recorded: sent != Sent::OnError,
+                already_hedge: self.already_hedge,
             },
         );
-        self.hedge = Some((Box::pin(make(attempt)), guard));
+        let future = Box::pin(make(attempt));
+        self.hedges.add(Copy {
+            future,
+            guard,
+            sent,
+        });
+        self.due = self.again(now);
         Ok(())
     }
 
-    fn primary_ended(&mut self, result: Result<T, E>) -> Option<Outcome<T, E>> {
+    /// When yet another copy is due after one sent `now`; the policy is asked again then.
+    fn again(&self, now: Instant) -> Due {
+        let at = self.route.gate.threshold().map(|threshold| now + threshold);
+        match at {
+            Some(at) if self.copies() < self.route.gate.read().attempts() && at < self.deadline => {
+                Due::Again(at)
+            }
+            _ => Due::Deadline,
+        }
+    }
+
+    fn primary_ended<F>(&mut self, result: Result<T, E>, make: &mut F) -> Option<Outcome<T, E>>
+    where
+        F: FnMut(Attempt) -> Fut,
+    {
         let guard = self.primary.take()?;
         let now = Instant::now();
         self.took = now.saturating_duration_since(self.ticket.began());
@@ -296,37 +376,65 @@ where
             Verdict::PushBack => self.ticket.push_back(),
             Verdict::Fatal | Verdict::Retryable => {}
         }
+        self.tried.add(guard.replica());
         guard.ended(Ending::Failed, now);
-        if self.hedge.is_some() && verdict != Verdict::Fatal {
-            self.failed = Some(result);
-            return None;
+        if verdict == Verdict::Fatal {
+            return Some(Outcome::Failed(result));
         }
-        Some(Outcome::Failed(result))
+        self.closed |= verdict == Verdict::PushBack;
+        self.failed = Some(result);
+        if self.hedges.in_flight() == 0 {
+            // It can no longer cross.
+            self.due = Due::Deadline;
+        }
+        self.go_on(make)
     }
 
-    fn hedge_ended(&mut self, result: Result<T, E>) -> Option<Outcome<T, E>> {
-        let (future, guard) = self.hedge.take()?;
-        drop(future);
+    fn hedge_ended<F>(
+        &mut self,
+        result: Result<T, E>,
+        guard: AttemptGuard<&RouteState>,
+        sent: Sent,
+        make: &mut F,
+    ) -> Option<Outcome<T, E>>
+    where
+        F: FnMut(Attempt) -> Fut,
+    {
         let now = Instant::now();
         self.took = now.saturating_duration_since(self.ticket.began());
         let verdict = (self.classify)(&result);
         if verdict.answers() {
-            self.route.recorder.count(Counter::Won);
+            self.route.recorder.count(sent.won());
             if let Some(replica) = guard.replica() {
                 replica.won.fetch_add(1, Ordering::Release);
             }
             guard.ended(Ending::Answered, now);
             return Some(Outcome::HedgeWon(result));
         }
-        match verdict {
-            Verdict::Dropped => drop(guard),
-            Verdict::PushBack => {
-                self.ticket.push_back();
-                guard.ended(Ending::Failed, now);
-            }
-            _ => guard.ended(Ending::Failed, now),
+        self.tried.add(guard.replica());
+        // What a hedge says of the call is no verdict on the primary, but on sending it once more.
+        self.closed |= matches!(verdict, Verdict::PushBack | Verdict::Fatal);
+        if verdict == Verdict::PushBack {
+            self.ticket.push_back();
         }
-        // Both failed: the caller sees the primary's failure, word for word.
+        if verdict == Verdict::Dropped {
+            drop(guard);
+        } else {
+            guard.ended(Ending::Failed, now);
+        }
+        self.go_on(make)
+    }
+
+    /// After a failure: wait for what is in flight; where nothing is, one more copy or the end.
+    fn go_on<F>(&mut self, make: &mut F) -> Option<Outcome<T, E>>
+    where
+        F: FnMut(Attempt) -> Fut,
+    {
+        let waits = self.primary.is_some() || self.hedges.in_flight() > 0;
+        if waits || self.further(Sent::OnError, make) {
+            return None;
+        }
+        // All failed: the caller sees the primary's failure, word for word.
         self.failed.take().map(Outcome::Failed)
     }
 
@@ -357,6 +465,24 @@ where
                 self.ticket.finished(true, took);
                 Err(CallError::DeadlineExceeded)
             }
+        }
+    }
+}
+
+impl<T, E, Fut, C> Race<'_, T, E, Fut, C>
+where
+    T: 'static,
+    E: 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    C: Fn(&Result<T, E>) -> Verdict + Clone + Send + 'static,
+{
+    /// Lets all that is still unanswered finish.
+    fn watch_losers(&mut self, primary: Pin<Box<Fut>>) {
+        let losers = self.primary.take().map(|guard| (primary, guard));
+        let hedges = self.hedges.take_recorded();
+        for (future, guard) in losers.into_iter().chain(hedges) {
+            let classify = self.classify.clone();
+            watch(self.route, guard, future, classify, self.deadline);
         }
     }
 }

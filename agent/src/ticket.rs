@@ -1,5 +1,6 @@
 //! One call in the books: which arm it is in, and that it ends exactly once.
 
+use hedgerow_protocol::report::Refusal;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -95,8 +96,7 @@ impl<'a> Ticket<'a> {
     }
 
     /// The primary answered. Timers tick in milliseconds, thresholds may be shorter: a call that
-    /// was answered after the threshold but before its timer fired has crossed all the same. It is
-    /// the one kind that is neither hedged nor refused.
+    /// was answered after the threshold but before its timer fired has crossed all the same.
     pub(crate) fn primary_answered(&mut self, replica: Option<&Arc<Replica>>, took: Duration) {
         self.primary_answered = true;
         if let (true, false, Some(replica)) = (self.open, self.crossed, replica)
@@ -104,6 +104,7 @@ impl<'a> Ticket<'a> {
             && took > threshold
         {
             self.crossed(replica);
+            self.route.recorder.refuse(Refusal::Answered);
         }
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{Epoch, ModeSequence, ReplicaName, Revision, RouteKey, Tick};
 use crate::limits::{CAP_MAX, LEASE_MAX, LEASE_MIN, REPLICAS_PER_ROUTE_MAX, ROUTES_PER_AGENT_MAX};
-use crate::units::{Budget, Quantile, Ratio, Threshold};
+use crate::units::{AttemptLimit, Budget, Quantile, Ratio, Threshold};
 
 /// Why hedging is off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -160,6 +160,12 @@ pub struct Standing {
     pub threshold_max: Option<Threshold>,
     /// How long all this holds without a word from the controller.
     pub lease: Duration,
+    /// Copies of one call at most.
+    #[serde(default)]
+    pub attempts: AttemptLimit,
+    /// Whether a retryable failure sends the hedge at once.
+    #[serde(default)]
+    pub hedge_on_error: bool,
 }
 
 /// Everything an agent is to do on one route.

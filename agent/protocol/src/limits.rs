@@ -10,7 +10,7 @@ pub const THRESHOLD_MIN: Duration = Duration::from_micros(100);
 /// Longest threshold: the histograms end there.
 pub const THRESHOLD_MAX: Duration = Duration::from_hours(1);
 /// Most copies of one call.
-pub const ATTEMPTS_MAX: u32 = 3;
+pub const ATTEMPTS_MAX: u8 = 3;
 /// Routes one agent reports; further ones are counted under `__other__`.
 pub const ROUTES_PER_AGENT_MAX: usize = 64;
 /// Replicas in one route's report: the busiest.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::DependencyName;
-use crate::units::{Budget, Quantile, Ratio, as_millis, millis};
+use crate::units::{AttemptLimit, Budget, Quantile, Ratio, as_millis, millis};
 
 /// Range of a policy's percentile: below, hedging costs more than 8 %; above, windows of a minute
 /// hold too few slow calls to find it.
@@ -56,6 +56,8 @@ pub struct Policy {
     threshold_min: Option<Duration>,
     threshold_max: Option<Duration>,
     probation: bool,
+    attempts: AttemptLimit,
+    hedge_on_error: bool,
 }
 
 impl Policy {
@@ -71,6 +73,8 @@ impl Policy {
             threshold_min: None,
             threshold_max: None,
             probation: true,
+            attempts: AttemptLimit::default(),
+            hedge_on_error: false,
         }
     }
 
@@ -110,6 +114,15 @@ impl Policy {
     pub fn probation(&self) -> bool {
         self.probation
     }
+    /// Copies of one call at most, the primary among them.
+    pub fn attempts(&self) -> AttemptLimit {
+        self.attempts
+    }
+    /// Whether a call whose only attempt failed in a way that another could mend is sent once more
+    /// at once, paid from the same budget, within the same deadline and attempts.
+    pub fn hedge_on_error(&self) -> bool {
+        self.hedge_on_error
+    }
     /// Hedges expected as a share of eligible calls: the percentile's tail less the holdout.
     pub fn target_rate(&self) -> f64 {
         self.percentile.tail() * (1.0 - self.holdout.get())
@@ -146,6 +159,12 @@ pub struct PolicyDraft {
     /// Whether named replicas are put on probation.
     #[serde(default = "defaults::probation")]
     pub probation: bool,
+    /// 2 or 3 copies of a call at most, the primary among them.
+    #[serde(default = "defaults::attempts")]
+    pub attempts: u64,
+    /// Whether a retryable failure sends the hedge at once.
+    #[serde(default)]
+    pub hedge_on_error: bool,
 }
 
 mod defaults {
@@ -163,6 +182,9 @@ mod defaults {
     }
     pub(super) const fn probation() -> bool {
         true
+    }
+    pub(super) const fn attempts() -> u64 {
+        2
     }
 }
 
@@ -236,6 +258,7 @@ impl TryFrom<PolicyDraft> for Policy {
         let error_limit = checks
             .within("error_limit", draft.error_limit, ERROR_LIMIT_RANGE)
             .then(|| Ratio::clamped(draft.error_limit));
+        let attempts = checks.take("attempts", AttemptLimit::new(draft.attempts));
         let threshold_min = draft
             .threshold_min_ms
             .and_then(|v| checks.take("threshold_min_ms", millis(v)));
@@ -255,13 +278,21 @@ impl TryFrom<PolicyDraft> for Policy {
                 message,
             });
         }
-        match (dependency, percentile, budget, holdout, error_limit) {
+        match (
+            dependency,
+            percentile,
+            budget,
+            holdout,
+            error_limit,
+            attempts,
+        ) {
             (
                 Some(dependency),
                 Some(percentile),
                 Some(budget),
                 Some(holdout),
                 Some(error_limit),
+                Some(attempts),
             ) if checks.0.is_empty() => Ok(Self {
                 dependency,
                 intent: draft.intent,
@@ -272,6 +303,8 @@ impl TryFrom<PolicyDraft> for Policy {
                 threshold_min,
                 threshold_max,
                 probation: draft.probation,
+                attempts,
+                hedge_on_error: draft.hedge_on_error,
             }),
             _ => Err(PolicyErrors(checks.0)),
         }
@@ -290,6 +323,8 @@ impl From<Policy> for PolicyDraft {
             threshold_min_ms: policy.threshold_min.map(as_millis),
             threshold_max_ms: policy.threshold_max.map(as_millis),
             probation: policy.probation,
+            attempts: policy.attempts.into(),
+            hedge_on_error: policy.hedge_on_error,
         }
     }
 }

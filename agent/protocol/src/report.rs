@@ -40,11 +40,13 @@ pub enum Refusal {
     Budget,
     /// The call is itself a hedge of a caller further up.
     AlreadyHedge,
+    /// It was answered between the threshold and the timer's next tick.
+    Answered,
 }
 
 impl Refusal {
     /// All of them, in the order of [`Totals::refused`].
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Mode,
         Self::Holdout,
         Self::NotDrawn,
@@ -53,6 +55,7 @@ impl Refusal {
         Self::NoPermit,
         Self::Budget,
         Self::AlreadyHedge,
+        Self::Answered,
     ];
 
     /// Its name on the wire, in metrics and on pages.
@@ -66,6 +69,7 @@ impl Refusal {
             Self::NoPermit => "no_permit",
             Self::Budget => "budget",
             Self::AlreadyHedge => "already_hedge",
+            Self::Answered => "answered",
         }
     }
 }
@@ -91,6 +95,11 @@ macro_rules! totals {
                     $($field: self.$field.checked_sub(earlier.$field)?,)*
                     refused,
                 })
+            }
+
+            /// Every counter, the refusals at the end.
+            pub fn counters_mut(&mut self) -> impl Iterator<Item = &mut u64> {
+                [$(&mut self.$field,)*].into_iter().chain(&mut self.refused)
             }
 
             /// Adds `other`, field by field.
@@ -125,15 +134,23 @@ totals! {
     abandoned,
     /// Eligible calls still unanswered at the threshold, hedged or not.
     crossed,
-    /// Hedges sent.
+    /// First hedges sent: calls hedged because they were slow.
     hedged,
-    /// Hedges that answered first.
+    /// Hedges sent because the call was unanswered for another threshold.
+    hedged_again,
+    /// Hedges sent because every attempt before had failed.
+    hedged_on_error,
+    /// Hedges, of those two kinds, that answered first.
     won,
+    /// Calls answered by a hedge that was sent on error.
+    won_on_error,
+    /// Second hedges, and hedges on error, that were not admitted.
+    further_refused,
     /// Primaries that ended by themselves: answered or failed. Cancelled ones are not in it.
     primary_finished,
     /// Primaries that failed.
     primary_errors,
-    /// Hedges that ended by themselves.
+    /// First and second hedges that ended by themselves.
     hedge_finished,
     /// Hedges that failed.
     hedge_errors,
@@ -157,6 +174,11 @@ totals! {
 }
 
 impl Totals {
+    /// All hedges sent, for whatever reason: the extra load.
+    pub fn hedges(&self) -> u64 {
+        sum([self.hedged, self.hedged_again, self.hedged_on_error])
+    }
+
     /// Counts a refusal.
     pub fn refuse(&mut self, reason: Refusal) {
         self.refused[reason as usize] += 1;
@@ -189,7 +211,7 @@ impl Totals {
     }
 
     /// What is never more than what, of calls.
-    fn of_calls(&self) -> [Ordered; 11] {
+    fn of_calls(&self) -> [Ordered; 12] {
         let refused = sum(self.refused);
         let (ended, failed) = (
             sum([self.treated_finished, self.holdout_finished, self.abandoned]),
@@ -204,6 +226,12 @@ impl Totals {
                 sum([self.hedged, refused]),
                 "crossed",
                 self.crossed,
+            ),
+            (
+                "hedged_again",
+                self.hedged_again,
+                "hedged + hedged_on_error",
+                sum([self.hedged, self.hedged_on_error]),
             ),
             started("crossed", self.crossed),
             started("finished", self.finished),
@@ -238,9 +266,14 @@ impl Totals {
     }
 
     /// The same, of attempts.
-    fn of_attempts(&self) -> [Ordered; 7] {
+    fn of_attempts(&self) -> [Ordered; 10] {
         [
-            ("won", self.won, "hedged", self.hedged),
+            (
+                "won",
+                self.won,
+                "hedged + hedged_again",
+                sum([self.hedged, self.hedged_again]),
+            ),
             (
                 "treated_failed",
                 self.treated_failed,
@@ -265,14 +298,44 @@ impl Totals {
                 "hedge_finished",
                 self.hedge_finished,
             ),
-            ("hedge_finished", self.hedge_finished, "hedged", self.hedged),
-            // Both attempts of a call may be pushed back. An agent counts that before the attempt's
-            // end, so the ends are no measure; and only a call that crossed has a second attempt.
+            (
+                "hedge_finished",
+                self.hedge_finished,
+                "hedged + hedged_again",
+                sum([self.hedged, self.hedged_again]),
+            ),
+            (
+                "won_on_error",
+                self.won_on_error,
+                "hedged_on_error",
+                self.hedged_on_error,
+            ),
+            // A call has two hedges at most, and each may be sent on error.
+            (
+                "hedged_on_error",
+                self.hedged_on_error,
+                "twice started",
+                sum([self.started, self.started]),
+            ),
+            // And each may be refused.
+            (
+                "further_refused",
+                self.further_refused,
+                "twice started",
+                sum([self.started, self.started]),
+            ),
+            // Each attempt of a call may be pushed back. An agent counts that before the attempt's
+            // end, so the ends are no measure.
             (
                 "push_back",
                 self.push_back,
-                "started + crossed",
-                sum([self.started, self.crossed]),
+                "started + crossed + hedged_again + hedged_on_error",
+                sum([
+                    self.started,
+                    self.crossed,
+                    self.hedged_again,
+                    self.hedged_on_error,
+                ]),
             ),
         ]
     }

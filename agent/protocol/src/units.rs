@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{BUDGET_MAX, THRESHOLD_MAX, THRESHOLD_MIN};
+use crate::limits::{ATTEMPTS_MAX, BUDGET_MAX, THRESHOLD_MAX, THRESHOLD_MIN};
 
 /// A number was outside its range. The message names the range, so that it can stand beside a
 /// form's field as it is.
@@ -25,6 +25,9 @@ pub enum RangeError {
     /// A threshold outside the limits.
     #[error("{0:?} is not a threshold: expected from {THRESHOLD_MIN:?} to {THRESHOLD_MAX:?}")]
     Threshold(Duration),
+    /// More copies of a call than are ever allowed, or too few for a hedge.
+    #[error("{0} is not a number of attempts: expected 2 or {ATTEMPTS_MAX}")]
+    Attempts(u64),
     /// A duration in milliseconds that is negative, infinite or not a number.
     #[error("{0} is not a number of milliseconds: expected a number from 0.1 to 3600000")]
     Millis(f64),
@@ -60,6 +63,53 @@ impl Quantile {
     /// The share above: rho for a threshold's percentile.
     pub fn tail(self) -> f64 {
         1.0 - self.0
+    }
+}
+
+/// Copies of one call at most, the primary among them: 2 or 3 (P8).
+///
+/// ```
+/// use hedgerow_protocol::units::AttemptLimit;
+/// assert_eq!(AttemptLimit::default().get(), 2);
+/// assert!(AttemptLimit::new(4).is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u64", into = "u64")]
+pub struct AttemptLimit(u8);
+
+impl AttemptLimit {
+    /// Refuses what is not 2 or 3.
+    pub const fn new(value: u64) -> Result<Self, RangeError> {
+        if value >= 2 && value <= ATTEMPTS_MAX as u64 {
+            Ok(Self(value as u8))
+        } else {
+            Err(RangeError::Attempts(value))
+        }
+    }
+
+    /// How many.
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// The primary and one hedge.
+impl Default for AttemptLimit {
+    fn default() -> Self {
+        Self(2)
+    }
+}
+
+impl TryFrom<u64> for AttemptLimit {
+    type Error = RangeError;
+    fn try_from(value: u64) -> Result<Self, RangeError> {
+        Self::new(value)
+    }
+}
+
+impl From<AttemptLimit> for u64 {
+    fn from(attempts: AttemptLimit) -> Self {
+        attempts.0.into()
     }
 }
 

@@ -1,4 +1,5 @@
 use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, RouteKey, Tick};
+use hedgerow_protocol::units::AttemptLimit;
 use proptest::prelude::*;
 
 use super::*;
@@ -25,6 +26,8 @@ fn directive(stamp: (u64, u64, u64), tick: u64, mode: Mode) -> Directive {
             threshold_min: None,
             threshold_max: None,
             lease: 30 * S,
+            attempts: AttemptLimit::default(),
+            hedge_on_error: false,
         },
         probation: vec![],
     }

@@ -30,7 +30,7 @@ fn a_hedge_never_goes_where_the_call_waits() {
     let pool = pool(&[("a:1", None), ("b:1", None), ("c:1", None)]);
     for _ in 0..1000 {
         let primary = pool.primary().replica;
-        let hedge = pool.hedge(&primary, 0.08).unwrap();
+        let hedge = pool.hedge(&[Some(&*primary)], 0.08).unwrap();
         assert_ne!(primary.name, hedge.name);
     }
 }
@@ -39,10 +39,10 @@ fn a_hedge_never_goes_where_the_call_waits() {
 fn one_replica_or_none_leaves_nowhere_to_hedge() {
     let one = pool(&[("a:1", None)]);
     let primary = one.primary().replica;
-    assert!(one.hedge(&primary, 0.25).is_none());
+    assert!(one.hedge(&[Some(&*primary)], 0.25).is_none());
     let none = Pool::new(None, name("catalog"), Arc::new(Permits::new()));
     let pinned = none.pinned(&name("x:1"));
-    assert!(none.hedge(&pinned, 0.25).is_none());
+    assert!(none.hedge(&[Some(&*pinned)], 0.25).is_none());
     assert_eq!(none.primary().replica.name.as_str(), "catalog");
 }
 
@@ -63,7 +63,7 @@ fn another_zone_is_preferred_until_it_has_its_share() {
     let a = pool.pinned(&name("a:1"));
     let mut to_c = 0;
     for _ in 0..300 {
-        let hedge = pool.hedge(&a, 0.08).unwrap();
+        let hedge = pool.hedge(&[Some(&*a)], 0.08).unwrap();
         hedge.hedged.fetch_add(1, Ordering::Relaxed);
         to_c += u32::from(hedge.name.as_str() == "c:1");
     }
@@ -87,7 +87,7 @@ fn b31_a_new_replica_gets_its_share_and_no_more() {
     assert!(a.started() > 0, "what is known stays known");
     let mut to_d = 0;
     for _ in 0..100 {
-        let hedge = pool.hedge(&a, 0.08).unwrap();
+        let hedge = pool.hedge(&[Some(&*a)], 0.08).unwrap();
         hedge.hedged.fetch_add(1, Ordering::Relaxed);
         to_d += u32::from(hedge.name.as_str() == "d:1");
     }
@@ -104,7 +104,7 @@ fn probation_leaves_a_tenth_of_the_primaries_and_no_hedges() {
     let seen = primaries(&pool, 40_000);
     assert!((800..1200).contains(&seen["d:1"]), "{seen:?}");
     let a = pool.pinned(&name("a:1"));
-    assert!((0..500).all(|_| pool.hedge(&a, 0.08).unwrap().name.as_str() != "d:1"));
+    assert!((0..500).all(|_| pool.hedge(&[Some(&*a)], 0.08).unwrap().name.as_str() != "d:1"));
     pool.set_probation(&[]);
     assert!(primaries(&pool, 4000)["d:1"] > 800);
 }

@@ -70,6 +70,7 @@ impl Keeping {
             in_force.mode.hedges(),
             in_force.probability,
             in_force.holdout,
+            in_force.further,
         );
         self.allowed.0 = self.allowed.0.max(in_force.budget.get());
         self.allowed.1 = self.allowed.1.max(in_force.cap);
@@ -118,7 +119,7 @@ impl Keeping {
     fn check_budget(&mut self, second: &Second) {
         let (budget, cap) = self.allowed;
         let allowed = budget * second.growth.finished as f64 + cap + 1.0;
-        if second.growth.hedged as f64 > allowed {
+        if second.growth.hedges() as f64 > allowed {
             self.over_budget += 1;
         }
         self.allowed = self

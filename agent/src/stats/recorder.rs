@@ -32,9 +32,13 @@ macro_rules! counters {
 }
 
 counters! {
+    WonOnError,
+    HedgedOnError,
     Won,
     HedgeErrors,
     HedgeFinished,
+    FurtherRefused,
+    HedgedAgain,
     Hedged,
     FailedDespitePrimary,
     TreatedFailed,
@@ -212,9 +216,13 @@ impl Recorder {
         let plain = self.take_plain().count;
         let mut totals = Totals::default();
         // Of two counters of which one can never exceed the other, the smaller one is read first.
+        totals.won_on_error = self.read(Counter::WonOnError);
         totals.won = self.read(Counter::Won);
         totals.hedge_errors = self.read(Counter::HedgeErrors);
         totals.hedge_finished = self.read(Counter::HedgeFinished);
+        totals.further_refused = self.read(Counter::FurtherRefused);
+        totals.hedged_again = self.read(Counter::HedgedAgain);
+        totals.hedged_on_error = self.read(Counter::HedgedOnError);
         totals.hedged = self.read(Counter::Hedged);
         totals.refused = std::array::from_fn(|reason| {
             let cells = self.shards.iter().map(|shard| &shard.refused[reason]);

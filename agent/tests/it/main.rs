@@ -8,4 +8,5 @@ mod layer;
 mod link;
 mod metrics;
 mod pinned;
+mod retries;
 mod without_controller;

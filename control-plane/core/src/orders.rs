@@ -438,13 +438,16 @@ fn policy_words(policy: &Policy) -> String {
         value.map_or_else(String::new, |value| format!(" {name}={value}"))
     };
     format!(
-        "intent={} percentile={} budget={} holdout={} error_limit={} probation={}{}{}",
+        "intent={} percentile={} budget={} holdout={} error_limit={} probation={} attempts={} \
+         hedge_on_error={}{}{}",
         it.intent.as_str(),
         it.percentile,
         it.budget,
         it.holdout,
         it.error_limit,
         it.probation,
+        it.attempts,
+        it.hedge_on_error,
         limit("threshold_min_ms", it.threshold_min_ms),
         limit("threshold_max_ms", it.threshold_max_ms),
     )

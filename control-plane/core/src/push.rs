@@ -350,6 +350,8 @@ fn standing(policy: &Policy, lease: Duration) -> Standing {
         threshold_min: policy.threshold_min().map(Threshold::clamped),
         threshold_max: policy.threshold_max().map(Threshold::clamped),
         lease: lease.clamp(LEASE_MIN, LEASE_MAX),
+        attempts: policy.attempts(),
+        hedge_on_error: policy.hedge_on_error(),
     }
 }
 

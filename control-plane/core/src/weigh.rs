@@ -88,15 +88,15 @@ fn attempts(attempts: &Attempts) -> u64 {
 fn largest(delta: &Totals) -> u64 {
     let mut judged = *delta;
     judged.not_eligible = 0;
-    counters(&mut judged)
-        .into_iter()
+    judged
+        .counters_mut()
         .fold(0, |most, counter| most.max(*counter))
 }
 
 /// `report`, with what it adds, thinned to `share` of itself.
 pub(crate) fn thin(delta: &mut Totals, report: &mut RouteReport, share: f64) {
     // Rounded down: order between them (won <= hedged <= crossed <= started) stays.
-    for counter in counters(delta) {
+    for counter in delta.counters_mut() {
         *counter = scaled(*counter, share);
     }
     thin_attempts(&mut report.primary, share);
@@ -125,58 +125,6 @@ pub(crate) fn thin(delta: &mut Totals, report: &mut RouteReport, share: f64) {
 
 fn scaled(count: u64, share: f64) -> u64 {
     (count as f64 * share) as u64
-}
-
-/// All of them.
-fn counters(totals: &mut Totals) -> Vec<&mut u64> {
-    let Totals {
-        started,
-        not_eligible,
-        finished,
-        failed,
-        abandoned,
-        crossed,
-        hedged,
-        won,
-        primary_finished,
-        primary_errors,
-        hedge_finished,
-        hedge_errors,
-        push_back,
-        holdout_finished,
-        holdout_failed,
-        treated_finished,
-        treated_failed,
-        failed_despite_primary,
-        probation_skipped,
-        threshold_past_deadline,
-        refused,
-    } = totals;
-    [
-        started,
-        not_eligible,
-        finished,
-        failed,
-        abandoned,
-        crossed,
-        hedged,
-        won,
-        primary_finished,
-        primary_errors,
-        hedge_finished,
-        hedge_errors,
-        push_back,
-        holdout_finished,
-        holdout_failed,
-        treated_finished,
-        treated_failed,
-        failed_despite_primary,
-        probation_skipped,
-        threshold_past_deadline,
-    ]
-    .into_iter()
-    .chain(refused)
-    .collect()
 }
 
 fn thin_attempts(attempts: &mut Attempts, share: f64) {
@@ -223,10 +171,10 @@ mod tests {
     #[test]
     fn p12_any_figure_weighs_and_is_thinned_but_calls_that_may_not_be_hedged() {
         let mut all = Totals::default();
-        for (n, counter) in counters(&mut all).into_iter().enumerate() {
+        for (n, counter) in all.counters_mut().enumerate() {
             *counter = 1_000 + n as u64;
         }
-        let largest_of_all = 1_000 + counters(&mut all).len() as u64 - 1;
+        let largest_of_all = 1_000 + all.counters_mut().count() as u64 - 1;
         assert_eq!(largest(&all), largest_of_all);
         let quiet = Totals {
             not_eligible: 1 << 30,
@@ -234,9 +182,9 @@ mod tests {
             ..Totals::default()
         };
         assert_eq!(largest(&quiet), 7);
-        for number in 0..counters(&mut all).len() {
+        for number in 0..all.counters_mut().count() {
             let mut one = Totals::default();
-            *counters(&mut one)[number] = 1 << 40;
+            *one.counters_mut().nth(number).unwrap() = 1 << 40;
             let expected = if one.not_eligible > 0 { 0 } else { 1 << 40 };
             assert_eq!(largest(&one), expected, "counter {number}");
         }

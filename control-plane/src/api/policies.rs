@@ -20,7 +20,7 @@ use super::problem::{FieldProblem, Problem};
 use crate::acts::Acting;
 
 /// Fields of a body that sets a policy; all but `reason` may be left out.
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 12] = [
     "dependency",
     "intent",
     "percentile",
@@ -30,6 +30,8 @@ const FIELDS: [&str; 10] = [
     "threshold_min_ms",
     "threshold_max_ms",
     "probation",
+    "attempts",
+    "hedge_on_error",
     "reason",
 ];
 

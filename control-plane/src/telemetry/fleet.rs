@@ -200,8 +200,8 @@ fn counted(snapshot: &FleetSnapshot) -> Vec<MetricFamily> {
         for (counter, count) in [
             (&started, totals.started),
             (&crossed, totals.crossed),
-            (&hedged, totals.hedged),
-            (&won, totals.won),
+            (&hedged, totals.hedges()),
+            (&won, totals.won + totals.won_on_error),
             (&over, route.seconds_over_budget),
         ] {
             counter.with_label_values(&labels).inc_by(count);

@@ -193,10 +193,10 @@ pub struct Totals {
     /// Eligible calls still unanswered at the threshold: always counted, whatever the mode.
     #[prost(uint64, tag = "6")]
     pub crossed: u64,
-    /// Hedges sent.
+    /// First hedges sent: calls hedged because they were slow.
     #[prost(uint64, tag = "7")]
     pub hedged: u64,
-    /// Hedges that answered first.
+    /// Hedges, of these and hedged_again, that answered first.
     #[prost(uint64, tag = "8")]
     pub won: u64,
     /// Primaries that ended by themselves: answered or failed. Cancelled ones are not in it.
@@ -204,7 +204,7 @@ pub struct Totals {
     pub primary_finished: u64,
     #[prost(uint64, tag = "10")]
     pub primary_errors: u64,
-    /// Hedges that ended by themselves.
+    /// First and second hedges that ended by themselves.
     #[prost(uint64, tag = "11")]
     pub hedge_finished: u64,
     #[prost(uint64, tag = "12")]
@@ -235,6 +235,18 @@ pub struct Totals {
     /// policy that finds only such calls has no effect.
     #[prost(uint64, tag = "21")]
     pub threshold_past_deadline: u64,
+    /// Hedges sent because the call was unanswered for another threshold.
+    #[prost(uint64, tag = "22")]
+    pub hedged_again: u64,
+    /// Hedges sent because every attempt before had failed, where the policy says so.
+    #[prost(uint64, tag = "23")]
+    pub hedged_on_error: u64,
+    /// Calls answered by such a hedge.
+    #[prost(uint64, tag = "24")]
+    pub won_on_error: u64,
+    /// Second hedges, and hedges on error, that were not admitted.
+    #[prost(uint64, tag = "25")]
+    pub further_refused: u64,
 }
 /// Why crossed calls were not hedged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -263,6 +275,9 @@ pub struct Refusals {
     /// The call is itself a hedge of a caller further up.
     #[prost(uint64, tag = "8")]
     pub already_hedge: u64,
+    /// Answered between the threshold and the timer's next tick.
+    #[prost(uint64, tag = "9")]
+    pub answered: u64,
 }
 /// Attempts of one role, each on its own clock: two histograms.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -482,6 +497,13 @@ pub struct Standing {
     /// How long all of this holds without a word from the controller.
     #[prost(uint64, tag = "6")]
     pub lease_ms: u64,
+    /// Copies of one call at most, the primary among them: 2 or 3. 0 is taken as 2.
+    #[prost(uint32, tag = "7")]
+    pub attempts: u32,
+    /// A call whose every attempt failed in a way that another could mend is sent once more at once,
+    /// paid from the same budget, within the same deadline and attempts.
+    #[prost(bool, tag = "8")]
+    pub hedge_on_error: bool,
 }
 /// A report was dealt with: it is never to be sent again.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -36,11 +36,22 @@ fn p12_counters_beyond_what_was_started_are_refused_and_named() {
         treated_failed: 2,
         holdout_finished: 8,
         holdout_failed: 1,
-        refused: [1, 1, 1, 1, 1, 0, 0, 1],
+        hedged_again: 2,
+        hedged_on_error: 3,
+        won_on_error: 1,
+        further_refused: 5,
+        refused: [1, 1, 1, 1, 1, 0, 0, 0, 1],
         ..Totals::default()
     };
     assert_eq!(honest.check(), Ok(()));
-    let spoilers: [(&str, Spoil); 9] = [
+    let spoilers: [(&str, Spoil); 12] = [
+        ("hedged_again (9) is above hedged", |it| it.hedged_again = 9),
+        ("won_on_error (4) is above hedged_on_error", |it| {
+            it.won_on_error = 4;
+        }),
+        ("further_refused (201) is above twice started", |it| {
+            it.further_refused = 201;
+        }),
         ("primary_finished (17592186044416) is above started", |it| {
             it.primary_finished = 1 << 44;
             it.primary_errors = 1 << 44;

@@ -12,7 +12,7 @@ use crate::directive::{Directive, DirectiveError, DirectiveSet, LiveValues, Stam
 use crate::ids::{ReplicaName, RouteKey, Tick};
 use crate::limits::{LEASE_MAX, LEASE_MIN, REPLICAS_PER_ROUTE_MAX, ROUTES_PER_AGENT_MAX};
 use crate::session::{DecodedSet, RefusedDirective, RefusedSet, Text};
-use crate::units::{Quantile, Ratio};
+use crate::units::{AttemptLimit, Quantile, Ratio};
 
 impl From<DirectiveSet> for proto::DirectiveSet {
     fn from(set: DirectiveSet) -> Self {
@@ -153,6 +153,8 @@ impl From<Standing> for proto::Standing {
                 .threshold_max
                 .map(|threshold| as_us(threshold.get())),
             lease_ms: as_ms(standing.lease),
+            attempts: u32::from(standing.attempts.get()),
+            hedge_on_error: standing.hedge_on_error,
         }
     }
 }
@@ -168,6 +170,12 @@ impl TryFrom<proto::Standing> for Standing {
             threshold_min: threshold("threshold_min_us", standing.threshold_min_us)?,
             threshold_max: threshold("threshold_max_us", standing.threshold_max_us)?,
             lease: millis("lease_ms", standing.lease_ms, LEASE_MIN..=LEASE_MAX)?,
+            attempts: match standing.attempts {
+                // A controller from before there was a third attempt.
+                0 => AttemptLimit::default(),
+                most => AttemptLimit::new(most.into()).at("attempts")?,
+            },
+            hedge_on_error: standing.hedge_on_error,
         };
         if let (Some(min), Some(max)) = (read.threshold_min, read.threshold_max)
             && min > max

@@ -275,7 +275,7 @@ totals! {
     started, not_eligible, finished, failed, abandoned, crossed, hedged, won, primary_finished,
     primary_errors, hedge_finished, hedge_errors, push_back, holdout_finished, holdout_failed,
     treated_finished, treated_failed, failed_despite_primary, probation_skipped,
-    threshold_past_deadline,
+    threshold_past_deadline, hedged_again, hedged_on_error, won_on_error, further_refused,
 }
 
 fn refusals_to_wire(totals: &Totals) -> proto::Refusals {
@@ -288,6 +288,7 @@ fn refusals_to_wire(totals: &Totals) -> proto::Refusals {
         no_permit: totals.refused_for(Refusal::NoPermit),
         budget: totals.refused_for(Refusal::Budget),
         already_hedge: totals.refused_for(Refusal::AlreadyHedge),
+        answered: totals.refused_for(Refusal::Answered),
     }
 }
 
@@ -303,6 +304,7 @@ fn refusals(refusals: &proto::Refusals) -> Result<[u64; Refusal::ALL.len()], Wir
             Refusal::NoPermit => refusals.no_permit,
             Refusal::Budget => refusals.budget,
             Refusal::AlreadyHedge => refusals.already_hedge,
+            Refusal::Answered => refusals.answered,
         };
         counts[reason as usize] = count(reason.as_str(), value)?;
     }

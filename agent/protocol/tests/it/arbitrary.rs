@@ -20,7 +20,7 @@ use hedgerow_protocol::session::{
     ControllerMessage, Goodbye, HEARTBEAT_MAX, Heartbeat, HeartbeatAck, Held, Hello, INTERVAL_MIN,
     REPORT_INTERVAL_MAX, Refused, ReportAck, SentReport, Text, Welcome,
 };
-use hedgerow_protocol::units::{Budget, Quantile, Ratio, Threshold};
+use hedgerow_protocol::units::{AttemptLimit, Budget, Quantile, Ratio, Threshold};
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option::of;
 use proptest::prelude::*;
@@ -144,7 +144,7 @@ fn hello_any() -> impl Strategy<Value = Hello> {
 
 /// Counters in an order an honest agent can have: the larger ones are sums of the smaller.
 fn totals() -> impl Strategy<Value = Totals> {
-    any::<([u32; 20], [u32; Refusal::ALL.len()])>().prop_map(|(n, refused)| {
+    any::<([u32; 24], [u32; Refusal::ALL.len()])>().prop_map(|(n, refused)| {
         let n = n.map(u64::from);
         let refused = refused.map(u64::from);
         let won = n[0];
@@ -155,7 +155,9 @@ fn totals() -> impl Strategy<Value = Totals> {
         let finished = n[13] + n[14] + n[15] + n[16] + abandoned + n[5];
         let primary_finished = n[10] + n[11];
         // As many as all that is started may have ended; of the others not too many.
-        let started = crossed + finished + primary_finished + n[18] + n[19] + IN_FLIGHT_MAX;
+        let started =
+            crossed + finished + primary_finished + n[18] + n[19] + n[22] + n[23] + IN_FLIGHT_MAX;
+        let hedged_on_error = n[21] + n[22];
         Totals {
             started,
             not_eligible: n[8],
@@ -164,7 +166,11 @@ fn totals() -> impl Strategy<Value = Totals> {
             abandoned,
             crossed,
             hedged,
+            hedged_again: n[20] % (hedged + 1),
+            hedged_on_error: hedged_on_error % (2 * started + 1),
             won,
+            won_on_error: n[22] % (hedged_on_error % (2 * started + 1) + 1),
+            further_refused: n[23],
             primary_finished,
             primary_errors: n[10],
             hedge_finished: n[1] + n[2],
@@ -332,11 +338,17 @@ fn directive_any() -> impl Strategy<Value = Directive> {
             of(threshold()),
             of(threshold()),
         ),
-        millis(LEASE_MIN, LEASE_MAX),
+        (millis(LEASE_MIN, LEASE_MAX), 2..=3_u64, any::<bool>()),
         vec(replica(), 0..=4),
     )
         .prop_map(
-            |((route, stamp, mode, tick), live, standing, lease, probation)| {
+            |(
+                (route, stamp, mode, tick),
+                live,
+                standing,
+                (lease, attempts, on_error),
+                probation,
+            )| {
                 let (threshold, probability, budget, cap) = live;
                 let (percentile, holdout, error_limit, one, other) = standing;
                 let (threshold_min, threshold_max) = match (one, other) {
@@ -355,6 +367,8 @@ fn directive_any() -> impl Strategy<Value = Directive> {
                         threshold_min,
                         threshold_max,
                         lease,
+                        attempts: AttemptLimit::new(attempts).unwrap(),
+                        hedge_on_error: on_error,
                     },
                     probation,
                 }

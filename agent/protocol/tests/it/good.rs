@@ -10,7 +10,7 @@ use hedgerow_protocol::ids::{
 use hedgerow_protocol::latency::SparseHistogram;
 use hedgerow_protocol::report::{Attempts, Effective, ReplicaReport, Report, RouteReport, Totals};
 use hedgerow_protocol::session::{Held, Hello, SentReport, Text, Welcome};
-use hedgerow_protocol::units::{Budget, Quantile, Ratio, Threshold};
+use hedgerow_protocol::units::{AttemptLimit, Budget, Quantile, Ratio, Threshold};
 
 /// A directive that can stand.
 pub(crate) fn directive(dependency: &str) -> Directive {
@@ -37,6 +37,8 @@ pub(crate) fn directive(dependency: &str) -> Directive {
             threshold_min: Some(Threshold::new(Duration::from_millis(5)).unwrap()),
             threshold_max: Some(Threshold::new(Duration::from_millis(500)).unwrap()),
             lease: Duration::from_secs(30),
+            attempts: AttemptLimit::new(3).unwrap(),
+            hedge_on_error: true,
         },
         probation: vec![ReplicaName::new("10.0.0.7:8080").unwrap()],
     }

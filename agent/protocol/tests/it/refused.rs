@@ -249,9 +249,13 @@ fn p12_impossible_counters_are_refused_and_named() {
     table::<proto::Report, Report>(
         report,
         &[
-            ("routes[2].totals", "won (3) is above hedged (2)", |m| {
-                totals(m).won = 3;
-            }),
+            (
+                "routes[2].totals",
+                "won (3) is above hedged + hedged_again (2)",
+                |m| {
+                    totals(m).won = 3;
+                },
+            ),
             ("routes[2].totals", "hedged (4) is above crossed (3)", |m| {
                 totals(m).hedged = 4;
             }),
@@ -265,7 +269,7 @@ fn p12_impossible_counters_are_refused_and_named() {
             }),
             (
                 "routes[2].totals",
-                "push_back (1000) is above started + crossed (13)",
+                "push_back (1000) is above started + crossed + hedged_again + hedged_on_error (13)",
                 |m| totals(m).push_back = 1000,
             ),
             (
@@ -471,6 +475,9 @@ fn p08_hard_limits_hold_whatever_is_pushed() {
             }),
             ("standing.holdout", "from 0 to 1", |m| {
                 standing(m).holdout = Some(-0.01);
+            }),
+            ("standing.attempts", "expected 2 or 3", |m| {
+                standing(m).attempts = 4;
             }),
             ("standing.error_limit", "from 0 to 1", |m| {
                 standing(m).error_limit = Some(5.0);

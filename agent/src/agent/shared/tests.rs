@@ -1,7 +1,7 @@
 use hedgerow_protocol::directive::{LiveValues, Mode, OffReason, Standing};
 use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, Tick};
 use hedgerow_protocol::session::held_hash;
-use hedgerow_protocol::units::{Budget, Quantile, Ratio, Threshold};
+use hedgerow_protocol::units::{AttemptLimit, Budget, Quantile, Ratio, Threshold};
 
 use super::*;
 use crate::agent::Agent;
@@ -42,6 +42,8 @@ fn directive(operation: &str, revision: u64, mode: Mode) -> Directive {
             threshold_min: None,
             threshold_max: None,
             lease: 30 * S,
+            attempts: AttemptLimit::default(),
+            hedge_on_error: false,
         },
         probation: vec![],
     }

@@ -13,7 +13,7 @@ use hedgerow_protocol::report::Report;
 use hedgerow_protocol::session::{
     ComeBack, ComeBackReason, HeartbeatAck, RefusedDirective, RefusedSet, ReportAck,
 };
-use hedgerow_protocol::units::{Budget, Quantile, Ratio};
+use hedgerow_protocol::units::{AttemptLimit, Budget, Quantile, Ratio};
 use parking_lot::Mutex;
 
 use super::super::backoff::{BASE, CAP};
@@ -209,6 +209,8 @@ fn directive(dependency: &str, stamp: Stamp) -> Directive {
             threshold_min: None,
             threshold_max: None,
             lease: 30 * SECOND,
+            attempts: AttemptLimit::default(),
+            hedge_on_error: false,
         },
         probation: Vec::new(),
     }

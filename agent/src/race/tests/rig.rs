@@ -6,7 +6,7 @@ use hedgerow_protocol::directive::{Directive, LiveValues, Mode, Stamp, Standing}
 use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, Sequence, Tick};
 use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 use hedgerow_protocol::report::{Refusal, RouteReport, Totals};
-use hedgerow_protocol::units::{Budget, Quantile, Ratio, Threshold};
+use hedgerow_protocol::units::{AttemptLimit, Budget, Quantile, Ratio, Threshold};
 use tokio::time::{Instant, sleep};
 
 use crate::agent::Agent;
@@ -115,6 +115,8 @@ impl Rig {
                 threshold_min: None,
                 threshold_max: None,
                 lease: Duration::from_hours(1),
+                attempts: AttemptLimit::default(),
+                hedge_on_error: false,
             },
             probation: vec![],
         };
@@ -217,8 +219,12 @@ impl Rig {
             t.treated_finished + t.holdout_finished + t.abandoned
         );
         assert_eq!(t.failed, t.treated_failed + t.holdout_failed);
-        // Equal but for calls answered between the threshold and the timer's next tick.
-        assert!(t.crossed >= t.hedged + t.refused.iter().sum::<u64>());
+        assert_eq!(t.crossed, t.hedged + t.refused.iter().sum::<u64>());
+        let primary_won = t.primary_finished - t.primary_errors;
+        assert_eq!(
+            t.started,
+            primary_won + t.won + t.won_on_error + t.failed + t.abandoned
+        );
         assert_eq!(t.failed_despite_primary, 0);
     }
 }

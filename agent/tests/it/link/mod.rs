@@ -12,7 +12,7 @@ use hedgerow_agent::{Agent, Route};
 use hedgerow_protocol::directive::{Directive, LiveValues, Mode, Stamp, Standing};
 use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, RouteKey, Tick};
 use hedgerow_protocol::session::{AgentMessage, Applied, ReceivedAgentMessage, Refused, held_hash};
-use hedgerow_protocol::units::{Budget, Quantile, Ratio};
+use hedgerow_protocol::units::{AttemptLimit, Budget, Quantile, Ratio};
 
 const TOKEN: &str = "token-7f3a";
 
@@ -57,6 +57,8 @@ fn directive(name: &str, stamp: Stamp, mode: Mode) -> Directive {
             threshold_min: None,
             threshold_max: None,
             lease: Duration::from_secs(30),
+            attempts: AttemptLimit::default(),
+            hedge_on_error: false,
         },
         probation: Vec::new(),
     }

@@ -54,7 +54,7 @@ impl Pushed {
         let allowed = most(|pushed| pushed.0) * slice.totals.finished as f64
             + most(|pushed| pushed.1) * slice.reports as f64;
         slice.agents_over_budget > 0
-            || (!self.0.is_empty() && slice.totals.hedged as f64 > allowed + 1e-6)
+            || (!self.0.is_empty() && slice.totals.hedges() as f64 > allowed + 1e-6)
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn figures(
         treated_p99,
         holdout_p99,
         holdout_calls: holdout.count(),
-        hedge_rate: share(totals.hedged, totals.started),
+        hedge_rate: share(totals.hedges(), totals.started),
         demand: share(healthy.crossed, totals.started).map(|crossed| crossed * memory.probability),
         win_rate: share(totals.won, totals.hedged),
         win_rate_expected: threshold.and_then(|d| expected_wins(&curve, d)),

@@ -66,7 +66,12 @@ impl Sums {
     pub(super) fn check(&self, totals: &Totals) -> Result<(), String> {
         for (what, sum, of, counted) in [
             ("primaries", self.primary, "started", totals.started),
-            ("hedges", self.hedge, "hedged", totals.hedged),
+            (
+                "hedges",
+                self.hedge,
+                "hedged or hedged_again",
+                totals.hedged.saturating_add(totals.hedged_again),
+            ),
             (
                 "treated calls",
                 self.treated,
@@ -112,8 +117,12 @@ impl Replicas {
             ("crossed", self.crossed, totals.crossed),
             ("finished", self.finished, totals.primary_finished),
             ("errors", self.errors, totals.primary_errors),
-            ("hedged", self.hedged, totals.hedged),
-            ("won", self.won, totals.won),
+            ("hedged", self.hedged, totals.hedges()),
+            (
+                "won",
+                self.won,
+                totals.won.saturating_add(totals.won_on_error),
+            ),
             ("primaries in histograms", self.samples, totals.started),
         ] {
             let most = later(counted);
@@ -158,7 +167,7 @@ pub(super) fn growth(base: &Totals, delta: &Totals, route: &RouteReport) -> Resu
     for (what, grown) in [
         ("finished", delta.finished),
         ("crossed", delta.crossed),
-        ("hedged", delta.hedged),
+        ("hedged, hedged_again or hedged_on_error", delta.hedges()),
         ("primary_finished", delta.primary_finished),
         ("primary_errors", delta.primary_errors),
         ("push_back", delta.push_back),

@@ -308,8 +308,8 @@ impl Refusals {
             started: Figure::count(t.started),
             not_eligible: Figure::count(t.not_eligible),
             crossed: Figure::count(t.crossed),
-            hedged: Figure::count(t.hedged),
-            won: Figure::count(t.won),
+            hedged: Figure::count(t.hedges()),
+            won: Figure::count(t.won + t.won_on_error),
             over_budget: view.seconds_over_budget,
         }
     }
@@ -325,6 +325,7 @@ const fn words_of(reason: Refusal) -> &'static str {
         Refusal::NoPermit => "no free permit",
         Refusal::Budget => "budget spent",
         Refusal::AlreadyHedge => "itself a hedge",
+        Refusal::Answered => "answered before its timer fired",
     }
 }
 

@@ -1,7 +1,7 @@
 //! What was typed, kept as it was typed; what it comes to; and how two policies differ.
 
 use hedgerow_protocol::ids::DependencyName;
-use hedgerow_protocol::limits::BUDGET_MAX;
+use hedgerow_protocol::limits::{ATTEMPTS_MAX, BUDGET_MAX};
 use hedgerow_protocol::policy::{
     ERROR_LIMIT_RANGE, HOLDOUT_MAX, Intent, PERCENTILE_RANGE, Policy, PolicyDraft, PolicyErrors,
 };
@@ -20,6 +20,9 @@ pub(crate) struct Typed {
     pub(super) threshold_max_ms: String,
     /// A checkbox: absent when not ticked.
     pub(super) probation: Option<String>,
+    pub(super) attempts: String,
+    /// A checkbox, too.
+    pub(super) hedge_on_error: Option<String>,
     pub(super) reason: String,
     pub(super) expected: String,
     /// `review`: show what would change; anything else saves.
@@ -69,6 +72,8 @@ impl Typed {
             threshold_min_ms: optional(draft.threshold_min_ms),
             threshold_max_ms: optional(draft.threshold_max_ms),
             probation: draft.probation.then(|| "on".into()),
+            attempts: draft.attempts.to_string(),
+            hedge_on_error: draft.hedge_on_error.then(|| "on".into()),
             ..Self::default()
         }
     }
@@ -134,6 +139,8 @@ impl Typed {
             threshold_min_ms: reader.millis("threshold_min_ms", &self.threshold_min_ms),
             threshold_max_ms: reader.millis("threshold_max_ms", &self.threshold_max_ms),
             probation: self.probation.is_some(),
+            attempts: reader.attempts(&self.attempts).unwrap_or(base.attempts),
+            hedge_on_error: self.hedge_on_error.is_some(),
         }
     }
 }
@@ -152,6 +159,21 @@ impl Reader {
             self.errors.push((
                 field,
                 format!("{text:?} is not a number: expected {expected}"),
+            ));
+        }
+        read
+    }
+
+    /// Nothing: as many as usual.
+    fn attempts(&mut self, text: &str) -> Option<u64> {
+        if text.trim().is_empty() {
+            return None;
+        }
+        let read = text.trim().parse().ok();
+        if read.is_none() {
+            self.errors.push((
+                "attempts",
+                format!("{text:?} is not a number of attempts: expected 2 or {ATTEMPTS_MAX}"),
             ));
         }
         read
@@ -180,6 +202,7 @@ impl Reader {
 pub(super) fn changes(before: &Policy, after: &Policy) -> Vec<Change> {
     let rows = |p: &Policy| {
         let d = PolicyDraft::from(p.clone());
+        let yes_no = |v: bool| if v { "yes".into() } else { "no".to_owned() };
         let ms = |v: Option<f64>| v.map_or_else(|| "no limit".into(), |v| format!("{v} ms"));
         [
             ("Hedging", d.intent.as_str().to_owned()),
@@ -189,14 +212,9 @@ pub(super) fn changes(before: &Policy, after: &Policy) -> Vec<Change> {
             ("Error limit", d.error_limit.to_string()),
             ("Threshold at least", ms(d.threshold_min_ms)),
             ("Threshold at most", ms(d.threshold_max_ms)),
-            (
-                "Probation",
-                if d.probation {
-                    "yes".into()
-                } else {
-                    "no".into()
-                },
-            ),
+            ("Probation", yes_no(d.probation)),
+            ("Attempts", d.attempts.to_string()),
+            ("Hedge on error", yes_no(d.hedge_on_error)),
         ]
     };
     rows(before)
