@@ -10,11 +10,11 @@ use std::thread::JoinHandle;
 use futures::future::{BoxFuture, join_all};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio_stream::wrappers::TcpListenerStream;
 use tonic::body::Body;
 use tonic::codegen::http;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::server::{NamedService, UnaryService};
+use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
@@ -121,23 +121,24 @@ impl Servers {
     }
 
     /// One connection to each, as a client keeps them.
-    pub(crate) async fn connect(&self) -> Result<Users3, tonic::transport::Error> {
+    pub(crate) async fn connect(&self) -> Result<Channels, tonic::transport::Error> {
         let mut channels = Vec::new();
         for address in &self.addresses {
             let endpoint = Endpoint::from_shared(format!("http://{address}"))?;
             channels.push(endpoint.connect().await?);
         }
-        Ok(Users3 {
+        Ok(Channels {
             channels: channels.into(),
         })
     }
 }
 
 async fn serve(users: Users, listener: std::net::TcpListener) -> Result<(), tower::BoxError> {
-    let listener = TcpListener::from_std(listener)?;
+    // Without it some answers wait 40 ms for an acknowledgement.
+    let incoming = TcpIncoming::from(TcpListener::from_std(listener)?).with_nodelay(Some(true));
     Server::builder()
         .add_service(users)
-        .serve_with_incoming(TcpListenerStream::new(listener))
+        .serve_with_incoming(incoming)
         .await?;
     Ok(())
 }
@@ -155,11 +156,11 @@ impl Drop for Servers {
 
 /// The client's channels to the three replicas.
 #[derive(Clone)]
-pub(crate) struct Users3 {
+pub(crate) struct Channels {
     channels: Arc<[Channel]>,
 }
 
-impl Backend for Users3 {
+impl Backend for Channels {
     fn ask(&self, replica: usize, call: u64) -> BoxFuture<'static, Result<(), Failure>> {
         let channel = self.channels[replica].clone();
         Box::pin(async move {
