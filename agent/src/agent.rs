@@ -1,6 +1,7 @@
 //! The agent: what a service builds once and takes its routes from.
 
 mod shared;
+mod snapshot;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::route::RouteBuilder;
 use crate::telemetry;
 
 pub(crate) use self::shared::Shared;
+pub use self::snapshot::AgentSnapshot;
 
 /// How long a shutdown waits for losers that are still being watched; they are told to stop, so
 /// only one that blocks its thread takes longer.
@@ -72,6 +74,10 @@ impl Agent {
         if let Some(registry) = &settings.registry {
             telemetry::register(registry, &shared)?;
         }
+        #[cfg(feature = "opentelemetry")]
+        if let Some(meter) = &settings.meter {
+            telemetry::observe(meter, &shared);
+        }
         let link = if let Some(settings) = settings.link {
             let host: Arc<dyn Host> = shared.clone();
             Some(Arc::new(link::spawn(host, &settings)?))
@@ -93,16 +99,18 @@ impl Agent {
         })
     }
 
-    /// Begins a route for one operation of a dependency.
+    /// Begins a route for one operation of a dependency; both names are 1 to 128 ASCII letters, digits
+    /// and `. _ - / : @`, checked by [`build`](RouteBuilder::build).
     ///
     /// The first 64 routes are reported and directed one by one. Further ones work, but observe
-    /// only, uncounted: a name made of data (a user, a path) is a mistake to be found, not a reason
-    /// to fail calls.
+    /// only, and are counted together under the dependency `__other__`, a name kept for that: a name
+    /// made of data (a user, a path) is a mistake to be found, not a reason to fail calls.
     pub fn route(&self, dependency: &str, operation: &str) -> RouteBuilder {
         RouteBuilder::new(self.keeper.clone(), dependency, operation)
     }
 
-    /// Which agent this is, on the controller's pages.
+    /// Which agent this is, on the controller's pages and in OpenTelemetry metrics: another one for
+    /// each agent built.
     pub fn instance(&self) -> InstanceId {
         self.keeper.shared.instance
     }
@@ -112,8 +120,18 @@ impl Agent {
         self.keeper.shared.link_state()
     }
 
-    /// Says goodbye to the controller, with a last report, and ends the losers being watched. Waits a
-    /// few seconds at most. Calls go on, by what was directed last. Twice does no harm.
+    /// The agent and all its routes at this moment, for a debug page. Routes beyond the first 64 are
+    /// only counted.
+    pub fn snapshot(&self) -> AgentSnapshot {
+        AgentSnapshot::of(&self.keeper.shared)
+    }
+
+    /// Says goodbye to the controller, with a last report, and ends the losers being watched. Waits 2 s
+    /// at most for the controller and 5 s for losers, and far less where both are well. Calls go on, by
+    /// what was directed last. Twice does no harm.
+    ///
+    /// Not needed for the service's own sake: an agent that is dropped ends by itself. It spares
+    /// operators an agent that looks lost.
     pub async fn shutdown(&self) {
         let tasks = &self.keeper.shared.tasks;
         tasks.stopping.cancel();

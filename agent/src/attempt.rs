@@ -40,6 +40,21 @@ impl AttemptKind {
 /// One attempt of a call, handed to the code that carries it out.
 ///
 /// It keeps the route's permit for as long as it, or a [`Hold`] from it, is kept.
+///
+/// ```
+/// use hedgerow_agent::Attempt;
+///
+/// // One attempt over a client of the service's own.
+/// # struct Request { to: String, headers: Vec<(&'static str, &'static str)> }
+/// # async fn send(_: Request) -> std::io::Result<String> { Ok(String::new()) }
+/// async fn fetch(attempt: Attempt) -> std::io::Result<String> {
+///     let request = Request {
+///         to: attempt.replica().to_string(),
+///         headers: attempt.headers().collect(), // a hedge says that it is one
+///     };
+///     send(request).await
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Attempt {
     hold: Hold,
@@ -75,14 +90,30 @@ impl Attempt {
     }
 
     /// Keeps the permit until dropped: for work that goes on when the attempt's future is dropped,
-    /// such as a spawned task or a blocking call.
+    /// such as a spawned task, a blocking call, or an answer's body that is read later.
+    ///
+    /// ```
+    /// use hedgerow_agent::Attempt;
+    ///
+    /// # fn look_up(_replica: &str) -> std::io::Result<u64> { Ok(7) }
+    /// async fn fetch(attempt: Attempt) -> std::io::Result<u64> {
+    ///     let hold = attempt.hold();
+    ///     let replica = attempt.replica().to_string();
+    ///     let work = tokio::task::spawn_blocking(move || {
+    ///         let _until_done = hold; // nobody can cancel this
+    ///         look_up(&replica)
+    ///     });
+    ///     work.await.map_err(std::io::Error::other)?
+    /// }
+    /// ```
     #[must_use = "the permit is kept as long as this is"]
     pub fn hold(&self) -> Hold {
         self.hold.clone()
     }
 }
 
-/// Keeps an attempt's permit: see [`Attempt::hold`].
+/// Keeps an attempt's permit: see [`Attempt::hold`]. A clone is one more holder; the permit is given
+/// back with the last one.
 #[derive(Debug)]
 pub struct Hold {
     replica: Arc<Replica>,

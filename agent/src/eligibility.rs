@@ -25,7 +25,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// May run twice, and both may take effect: it may be hedged, where the policy says so.
+    /// May run twice, and both may take effect: it may be hedged, where the policy says so. What that
+    /// asks of an operation: [is mine safe to hedge?](crate::guide::safe_to_hedge)
     pub const fn idempotent() -> Self {
         Self {
             idempotent: true,
@@ -45,8 +46,8 @@ impl Call {
         }
     }
 
-    /// How long it may take in all, in place of the route's default; longer than a day is a day. Zero:
-    /// only an answer that is there at once counts.
+    /// How long it may take in all, hedges included, in place of the route's default; longer than a
+    /// day is a day. Zero: only an answer that is there at once counts.
     pub const fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self

@@ -5,6 +5,19 @@ use std::path::PathBuf;
 use hedgerow_protocol::ids::{NameError, RouteKey};
 
 /// How a call ended without an answer.
+///
+/// ```
+/// use hedgerow_agent::CallError;
+///
+/// fn status(error: &CallError<std::io::Error>) -> u16 {
+///     match error {
+///         CallError::DeadlineExceeded => 504,
+///         CallError::Failed(_) => 502,
+///         _ => 500, // kinds of a later version
+///     }
+/// }
+/// # assert_eq!(status(&CallError::DeadlineExceeded), 504);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError<E> {
@@ -17,7 +30,7 @@ pub enum CallError<E> {
 }
 
 impl<E> CallError<E> {
-    /// The service's own error, where it is one.
+    /// The service's own error, where it is one. None where the deadline came first.
     pub fn into_failed(self) -> Option<E> {
         match self {
             Self::Failed(error) => Some(error),
@@ -83,6 +96,9 @@ pub enum ConfigError {
     /// The host's registry did not take the agent's metrics.
     #[error("registry: the agent's metrics were not taken")]
     Metrics(#[from] prometheus::Error),
+    /// The agent was to be built outside of a tokio runtime, which its tasks need.
+    #[error("no tokio runtime: expected to be built on one, such as under #[tokio::main]")]
+    NoRuntime,
     /// A route with this name was built before. A [`Route`](crate::Route) is cheap to clone.
     #[error("route {0} was built before; keep the first one and clone it")]
     DuplicateRoute(RouteKey),

@@ -54,9 +54,11 @@ pub trait HedgePolicy<Request, Response, Error>: Clone + Send + Sync + 'static {
     /// Whether it may run twice, its deadline, its pin.
     fn call(&self, request: &Request) -> Call;
 
-    /// A second request like this one. None: it cannot be had (a body that is a stream), and the
-    /// call is not hedged. Asked for before the first one is sent, as that consumes it, and only
-    /// for calls that are idempotent.
+    /// Another request like this one. None: it cannot be had (a body that is a stream), and the
+    /// call is not hedged. Asked for once before the first one is sent, as that consumes it, and
+    /// only for calls that are idempotent; then once for each further attempt that is really made.
+    /// What could be duplicated once can be again: where it cannot, the attempt after that is
+    /// never sent.
     fn duplicate(&self, request: &Request) -> Option<Request>;
 
     /// Makes the request go to the attempt's replica, and marks a hedge with
@@ -126,36 +128,68 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let call = self.policy.call(&request);
-        let second = if call.idempotent {
+        let pristine = if call.idempotent {
             self.policy.duplicate(&request)
         } else {
             None
         };
-        // Without a second request the call cannot run twice, whatever it says.
+        // Without another request the call cannot run twice, whatever it says.
         let call = Call {
-            idempotent: call.idempotent && second.is_some(),
+            idempotent: call.idempotent && pristine.is_some(),
             ..call
         };
-        // The service that said it is ready makes the first call; its clone has to be asked again.
+        // The service that said it is ready makes the first call; its clones have to be asked again.
         let clone = self.inner.clone();
         let ready = std::mem::replace(&mut self.inner, clone);
-        let again = second.map(|request| (self.inner.clone(), request, Ready::No));
-        let mut sends = [Some((ready, request, Ready::Yes)), again]
-            .into_iter()
-            .flatten();
+        let mut requests = Requests {
+            first: Some((ready, request)),
+            pristine,
+            service: self.inner.clone(),
+        };
         let (route, policy) = (self.route.clone(), self.policy.clone());
         Box::pin(async move {
             let preparing = policy.clone();
             let attempts = move |attempt: Attempt| {
-                let (service, request, ready) = sends
-                    .next()
-                    .expect("a call that has one request is not eligible for a second");
-                let request = preparing.prepare(request, &attempt);
-                send(service, request, ready, attempt)
+                let next = requests.next(&preparing);
+                let sent = next.map(|(service, request, ready)| {
+                    let request = preparing.prepare(request, &attempt);
+                    send(service, request, ready, attempt)
+                });
+                async move {
+                    match sent {
+                        Some(sent) => sent.await,
+                        None => std::future::pending().await,
+                    }
+                }
             };
             let classify = move |result: &Result<_, _>| policy.classify(result);
             route.call_with(call, classify, attempts).await
         })
+    }
+}
+
+/// What a call's attempts are made of.
+struct Requests<S, Request> {
+    /// The service that is ready, and the request as it came.
+    first: Option<(S, Request)>,
+    /// Kept as it came, for further attempts.
+    pristine: Option<Request>,
+    service: S,
+}
+
+impl<S: Clone, Request> Requests<S, Request> {
+    /// None: the policy said that it can duplicate the request, and then that it cannot.
+    fn next<Response, Error>(
+        &mut self,
+        policy: &impl HedgePolicy<Request, Response, Error>,
+    ) -> Option<(S, Request, Ready)> {
+        if let Some((service, request)) = self.first.take() {
+            return Some((service, request, Ready::Yes));
+        }
+        let duplicate = self.pristine.as_ref().and_then(|it| policy.duplicate(it));
+        // The pristine one itself is as good, once.
+        let request = duplicate.or_else(|| self.pristine.take())?;
+        Some((self.service.clone(), request, Ready::No))
     }
 }
 

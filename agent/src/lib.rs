@@ -1,4 +1,9 @@
+// Where the README links to files, these pages are meant.
+#![doc = "[safe-to-hedge]: guide::safe_to_hedge"]
+#![doc = "[what-to-look-at]: guide::what_to_look_at"]
+#![doc = ""]
 #![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
 
 mod admission;
 mod agent;
@@ -9,7 +14,9 @@ pub mod config;
 mod eligibility;
 mod error;
 mod gate;
+pub mod guide;
 mod host;
+pub mod integrations;
 pub mod layer;
 mod link;
 mod local;
@@ -26,7 +33,7 @@ mod threshold;
 mod ticket;
 mod watch;
 
-pub use agent::{Agent, AgentBuilder};
+pub use agent::{Agent, AgentBuilder, AgentSnapshot};
 pub use attempt::{Attempt, AttemptKind, HEDGE_HEADER, HEDGE_MARK, Hold};
 pub use eligibility::{Call, Verdict};
 pub use error::{CallError, ConfigError};

@@ -7,9 +7,9 @@
 mod backoff;
 mod cache;
 mod dial;
-mod lost;
+pub(crate) mod lost;
 mod refusals;
-mod state;
+pub(crate) mod state;
 
 use std::future::Future;
 use std::ops::ControlFlow;

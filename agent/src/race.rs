@@ -39,11 +39,12 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use self::copies::{Copies, Copy, Sent, Tried};
 use crate::admission::{Question, admit};
-use crate::attempt::{Attempt, AttemptGuard, Beginning, Ending, begin};
+use crate::attempt::{Attempt, AttemptGuard, AttemptKind, Beginning, Ending, begin};
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
 use crate::route::RouteState;
 use crate::stats::recorder::Counter;
+use crate::telemetry::Told;
 use crate::ticket::Ticket;
 use crate::watch::watch;
 
@@ -98,6 +99,7 @@ where
         closed: false,
         took: Duration::ZERO,
         failed: None,
+        told: Told::default(),
     };
     if watched {
         let mut future = Box::pin(future);
@@ -134,6 +136,8 @@ struct Race<'a, T, E, Fut, C> {
     took: Duration,
     /// The primary's failure, while a hedge may still make it good.
     failed: Option<Result<T, E>>,
+    /// What the caller's span is to be told, however this ends.
+    told: Told,
 }
 
 /// What the timer waits for.
@@ -266,8 +270,10 @@ where
     {
         if let Some(waits_on) = self.primary.as_ref().and_then(AttemptGuard::replica) {
             self.ticket.crossed(waits_on);
+            self.told.crossed(self.route, waits_on);
             if let Err(reason) = self.hedge(Sent::Crossed, make) {
                 self.route.recorder.refuse(reason);
+                self.told.refused(reason);
             }
         }
     }
@@ -317,6 +323,7 @@ where
         let (replica, permit) = admit(self.route, &question)?;
         self.route.recorder.count(sent.counter());
         replica.hedged.fetch_add(1, Ordering::Release);
+        self.told.hedged(&replica);
         let (guard, attempt) = begin(
             self.route,
             Beginning {
@@ -360,7 +367,11 @@ where
         let verdict = (self.classify)(&result);
         match verdict {
             Verdict::Good | Verdict::NegativeAnswer => {
-                self.ticket.primary_answered(guard.replica(), self.took);
+                if self.ticket.primary_answered(guard.replica(), self.took)
+                    && let Some(replica) = guard.replica()
+                {
+                    self.told.crossed(self.route, replica);
+                }
                 if self.ticket.treated() {
                     // The primary began with its call: one age, one bucket, for both.
                     let bucket = bucket_of(self.took);
@@ -369,6 +380,7 @@ where
                 } else {
                     guard.ended(Ending::Answered, now);
                 }
+                self.told.won(AttemptKind::Primary);
                 return Some(Outcome::PrimaryWon(result));
             }
             // The guard, dropped, records it as stopped: nobody failed.
@@ -377,6 +389,7 @@ where
             Verdict::Fatal | Verdict::Retryable => {}
         }
         self.tried.add(guard.replica());
+        self.told.failed(self.route, guard.replica());
         guard.ended(Ending::Failed, now);
         if verdict == Verdict::Fatal {
             return Some(Outcome::Failed(result));
@@ -409,6 +422,7 @@ where
                 replica.won.fetch_add(1, Ordering::Release);
             }
             guard.ended(Ending::Answered, now);
+            self.told.won(AttemptKind::Hedge);
             return Some(Outcome::HedgeWon(result));
         }
         self.tried.add(guard.replica());
@@ -462,6 +476,8 @@ where
                 result.map_err(CallError::Failed)
             }
             Outcome::DeadlineExceeded => {
+                let waits_on = self.primary.as_ref().and_then(AttemptGuard::replica);
+                self.told.failed(self.route, waits_on);
                 self.ticket.finished(true, took);
                 Err(CallError::DeadlineExceeded)
             }

@@ -70,7 +70,11 @@ pub enum ReplicasError {
 }
 
 impl Replicas {
-    /// Names, and zones where known. From 1 to 256 replicas.
+    /// Names, and zones where known. From 1 to 256 replicas; names and zones are 1 to 128 ASCII letters,
+    /// digits and `. _ - / : @`.
+    ///
+    /// # Errors
+    /// [`ReplicasError`]: none, too many, one twice, or a name that is none.
     pub fn new<'a>(
         members: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
     ) -> Result<Self, ReplicasError> {
@@ -86,6 +90,10 @@ impl Replicas {
 
     /// Puts another list in this one's place. What is known of a replica that stays, stays; calls
     /// under way are not touched.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and then the list is as it was: a discovery that found nothing does not
+    /// take a service's replicas away.
     pub fn replace<'a>(
         &self,
         members: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,

@@ -2,6 +2,7 @@
 
 mod builder;
 mod keeping;
+mod shown;
 mod state;
 
 use std::future::Future;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{Effective, LinkState, Totals};
+use serde::Serialize;
 
 pub use self::builder::RouteBuilder;
 pub(crate) use self::state::{Limits, RouteState, Tasks};
@@ -34,12 +36,37 @@ impl Route {
     /// use [`call_with`](Self::call_with).
     ///
     /// Dropping the returned future gives the call up. The attempts' futures are `'static`, because
-    /// one hedged call in ten lets its loser finish in a task of its own. Needs a tokio runtime with
-    /// time.
+    /// one hedged call in ten lets its loser finish in a task of its own.
+    ///
+    /// ```
+    /// use hedgerow_agent::{Agent, Attempt, Call, Replicas};
+    ///
+    /// # async fn get(replica: &str, item: u32) -> std::io::Result<String> {
+    /// #     Ok(format!("{item}@{replica}"))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder().service("checkout").connect().await?;
+    /// let replicas = Replicas::new([("10.0.0.1:80", None), ("10.0.0.2:80", None)])?;
+    /// let catalog = agent.route("catalog", "get").replicas(replicas).build()?;
+    ///
+    /// let item = 7;
+    /// let attempts = move |attempt: Attempt| async move {
+    ///     get(attempt.replica().as_str(), item).await
+    /// };
+    /// let answer = catalog.call(Call::idempotent(), attempts).await?;
+    /// assert!(answer.starts_with("7@10.0.0."));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`CallError::Failed`] with the primary's own error, also where a hedge failed in another way;
     /// [`CallError::DeadlineExceeded`] where nobody answered in time and the primary did not fail.
+    ///
+    /// # Panics
+    /// Not by itself. Timers are tokio's, which panic outside of a runtime with time enabled; and a
+    /// panic of `attempt`, or of the future it makes, is the caller's as if it had called it.
     pub async fn call<T, E, F, Fut>(&self, call: Call, attempt: F) -> Result<T, CallError<E>>
     where
         T: 'static,
@@ -82,6 +109,9 @@ impl Route {
     ///
     /// # Errors
     /// As [`call`](Self::call).
+    ///
+    /// # Panics
+    /// As [`call`](Self::call).
     pub async fn call_with<T, E, F, Fut, C>(
         &self,
         call: Call,
@@ -98,43 +128,82 @@ impl Route {
         race::run(&self.state, call, classify, attempt).await
     }
 
-    /// Its names.
+    /// Its names: dependency and operation.
     pub fn key(&self) -> &RouteKey {
         &self.state.key
     }
 
-    /// What it does and has counted, for a debug page.
+    /// What it does and has counted, for a debug page; a handler can return it as it is.
+    /// [`Agent::snapshot`](crate::Agent::snapshot) has all routes. Reading it costs some tens of
+    /// microseconds and no call anything.
+    ///
+    /// ```
+    /// use axum::{Json, Router, routing::get};
+    /// use hedgerow_agent::{Agent, Route, RouteSnapshot};
+    ///
+    /// fn debug_page(catalog: Route) -> Router {
+    ///     let page = move || async move { Json::<RouteSnapshot>(catalog.snapshot()) };
+    ///     Router::new().route("/debug/hedging", get(page))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let agent = Agent::builder().service("checkout").connect().await?;
+    /// let catalog = agent.route("catalog", "get").build()?;
+    /// let shown = serde_json::to_value(catalog.snapshot())?;
+    /// assert_eq!(shown["dependency"], "catalog");
+    /// assert_eq!(shown["effective"]["mode"], "observing");
+    /// assert!(shown["effective"]["threshold_ms"].is_null()); // none yet, which is not zero
+    /// # let _ = debug_page(catalog);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn snapshot(&self) -> RouteSnapshot {
-        let link = self.agent.shared.link_state();
-        let [treated, holdout] = self.state.lifetime();
-        RouteSnapshot {
-            key: self.state.key.clone(),
-            totals: self.state.recorder.totals(),
-            effective: self.state.effective(),
-            attempts_in_flight: self.state.attempts_alive(),
-            link,
-            treated,
-            holdout,
-        }
+        RouteSnapshot::of(&self.state, self.agent.shared.link_state())
     }
 }
 
 /// A route at one moment: see [`Route::snapshot`].
-#[derive(Debug, Clone)]
+///
+/// Serialised, it is an object for people and their scripts: names and counters as they are here,
+/// times as numbers of milliseconds whose names end in `_ms`, histograms as their `count` and
+/// quantiles (`p50_ms`, `p95_ms`, `p99_ms`, `p999_ms`), refusals by reason. What is not known is
+/// null.
+#[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RouteSnapshot {
     /// Its names.
+    #[serde(flatten)]
     pub key: RouteKey,
     /// What it has counted since the agent began.
+    #[serde(serialize_with = "shown::totals")]
     pub totals: Totals,
     /// What it does now.
+    #[serde(serialize_with = "shown::effective")]
     pub effective: Effective,
     /// Attempts alive now.
     pub attempts_in_flight: u64,
     /// How the agent stands towards its controller.
     pub link: LinkState,
     /// What callers of calls that may be hedged have waited since the agent began.
+    #[serde(serialize_with = "shown::latencies")]
     pub treated: Histogram,
     /// The same for the holdout.
+    #[serde(serialize_with = "shown::latencies")]
     pub holdout: Histogram,
+}
+
+impl RouteSnapshot {
+    pub(crate) fn of(state: &RouteState, link: LinkState) -> Self {
+        let [treated, holdout] = state.lifetime();
+        Self {
+            key: state.key.clone(),
+            totals: state.recorder.totals(),
+            effective: state.effective(),
+            attempts_in_flight: state.attempts_alive(),
+            link,
+            treated,
+            holdout,
+        }
+    }
 }

@@ -96,8 +96,13 @@ impl<'a> Ticket<'a> {
     }
 
     /// The primary answered. Timers tick in milliseconds, thresholds may be shorter: a call that
-    /// was answered after the threshold but before its timer fired has crossed all the same.
-    pub(crate) fn primary_answered(&mut self, replica: Option<&Arc<Replica>>, took: Duration) {
+    /// was answered after the threshold but before its timer fired has crossed all the same. True for
+    /// one that has crossed.
+    pub(crate) fn primary_answered(
+        &mut self,
+        replica: Option<&Arc<Replica>>,
+        took: Duration,
+    ) -> bool {
         self.primary_answered = true;
         if let (true, false, Some(replica)) = (self.open, self.crossed, replica)
             && let Some(threshold) = self.route.gate.threshold()
@@ -106,6 +111,7 @@ impl<'a> Ticket<'a> {
             self.crossed(replica);
             self.route.recorder.refuse(Refusal::Answered);
         }
+        self.crossed
     }
 
     pub(crate) fn push_back(&self) {

@@ -38,6 +38,9 @@ pub enum NameError {
         /// Its byte offset.
         at: usize,
     },
+    /// [`DependencyName::other`], given to something that has a name of its own.
+    #[error("is kept for what is counted together; expected another name")]
+    Reserved,
 }
 
 fn check_name(text: &str) -> Result<(), NameError> {
@@ -127,10 +130,19 @@ names! {
     ZoneName;
 }
 
+/// What names are counted under that are too many to be counted by themselves.
+const OTHER: &str = "__other__";
+
 impl DependencyName {
-    /// Where the traffic of dependencies beyond the cap is counted.
+    /// Where the traffic of dependencies beyond the cap is counted. Reserved: the wire takes it, and
+    /// no service gives it to a dependency of its own.
     pub fn other() -> Self {
-        Self("__other__".into())
+        Self(OTHER.into())
+    }
+
+    /// Whether it is [`other`](Self::other).
+    pub fn is_other(&self) -> bool {
+        self.as_str() == OTHER
     }
 }
 
@@ -150,6 +162,20 @@ impl RouteKey {
             dependency: DependencyName::new(dependency)?,
             operation: OperationName::new(operation)?,
         })
+    }
+
+    /// Where the traffic of routes beyond the cap is counted: observed, reported as one route, and
+    /// never directed.
+    pub fn other() -> Self {
+        Self {
+            dependency: DependencyName::other(),
+            operation: OperationName(OTHER.into()),
+        }
+    }
+
+    /// Whether it is [`other`](Self::other).
+    pub fn is_other(&self) -> bool {
+        self.dependency.is_other() && self.operation.as_str() == OTHER
     }
 }
 
@@ -262,5 +288,15 @@ mod tests {
         assert!(DependencyName::new("a..").is_ok());
         assert!(ReplicaName::new("10.0.0.7:8080").is_ok());
         assert!(OperationName::new("hedgerow.v1.Fleet/Attach").is_ok());
+    }
+
+    #[test]
+    fn b72_what_is_counted_together_has_a_name_like_any_other() {
+        let other = RouteKey::other();
+        assert_eq!(RouteKey::new("__other__", "__other__"), Ok(other.clone()));
+        assert!(other.is_other());
+        for (dependency, operation) in [("__others__", "__other__"), ("__other__", "get")] {
+            assert!(!RouteKey::new(dependency, operation).unwrap().is_other());
+        }
     }
 }

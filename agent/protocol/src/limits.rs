@@ -11,7 +11,7 @@ pub const THRESHOLD_MIN: Duration = Duration::from_micros(100);
 pub const THRESHOLD_MAX: Duration = Duration::from_hours(1);
 /// Most copies of one call.
 pub const ATTEMPTS_MAX: u8 = 3;
-/// Routes one agent reports; further ones are counted under `__other__`.
+/// Routes one agent reports; further ones are counted together, as one route more: `__other__`.
 pub const ROUTES_PER_AGENT_MAX: usize = 64;
 /// Replicas in one route's report: the busiest.
 pub const REPLICAS_PER_REPORT_MAX: usize = 16;

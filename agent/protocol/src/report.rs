@@ -85,6 +85,11 @@ macro_rules! totals {
         }
 
         impl Totals {
+            /// Each counter's name and value; those by [`Refusal`] apart.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+                [$((stringify!($field), self.$field)),*].into_iter()
+            }
+
             /// What came since `earlier`. None where a counter went back.
             pub fn since(&self, earlier: &Self) -> Option<Self> {
                 let mut refused = [0; Refusal::ALL.len()];
@@ -464,7 +469,7 @@ pub struct Report {
     pub covers: Duration,
     /// The agent's wall clock, milliseconds since 1970: shown as skew, never used.
     pub wall_clock_ms: u64,
-    /// Its routes.
+    /// Its routes: at most [`ROUTES_PER_AGENT_MAX`], and beside them [`RouteKey::other`].
     pub routes: Vec<RouteReport>,
 }
 
@@ -474,8 +479,10 @@ impl Report {
         if self.sequence.0 == 0 {
             return Err(ReportError::Sequence);
         }
-        if self.routes.len() > ROUTES_PER_AGENT_MAX {
-            return Err(ReportError::TooManyRoutes(self.routes.len()));
+        // What is counted together comes on top of the routes that have a name.
+        let named = self.routes.iter().filter(|it| !it.route.is_other()).count();
+        if named > ROUTES_PER_AGENT_MAX {
+            return Err(ReportError::TooManyRoutes(named));
         }
         let mut seen = std::collections::BTreeSet::new();
         for route in &self.routes {

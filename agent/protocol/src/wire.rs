@@ -37,6 +37,7 @@ pub use controller::controller_message;
     unused_qualifications,
     unreachable_pub,
     missing_debug_implementations,
+    missing_docs,
     reason = "generated code follows its generator's rules"
 )]
 pub mod proto {

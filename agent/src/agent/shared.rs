@@ -15,8 +15,9 @@ use tokio::time::Instant;
 
 use crate::error::ConfigError;
 use crate::host::{Host, NotTaken};
-use crate::mode::{DirectiveRefused, LinkClock};
-use crate::route::{RouteState, Tasks};
+use crate::mode::{DirectiveRefused, LinkClock, RouteMode};
+use crate::replicas::Replicas;
+use crate::route::{Limits, RouteState, Tasks};
 
 /// See the [module](self). No call ever comes here: calls have their route.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub(crate) struct Shared {
     zone: Option<ZoneName>,
     build: Text,
     routes: RwLock<BTreeMap<RouteKey, Arc<RouteState>>>,
-    /// Routes beyond the most that are reported.
+    /// Routes beyond the most that are reported one by one.
     unreported: AtomicU64,
     link: Mutex<LinkClock>,
     under_way: Mutex<Option<Report>>,
@@ -53,22 +54,50 @@ impl Shared {
         }
     }
 
-    /// Takes a new route in, where it is the first of its name.
-    pub(crate) fn add(&self, route: Arc<RouteState>) -> Result<(), ConfigError> {
+    /// Takes a new route in, where it is the first of its name. Beyond the most that are reported
+    /// it is counted with all others that are too many.
+    pub(crate) fn add(
+        &self,
+        key: RouteKey,
+        limits: Limits,
+        replicas: Option<Replicas>,
+        mode: RouteMode,
+    ) -> Result<Arc<RouteState>, ConfigError> {
         let mut routes = self.routes.write();
-        if routes.contains_key(&route.key) {
-            return Err(ConfigError::DuplicateRoute(route.key.clone()));
+        if routes.contains_key(&key) {
+            return Err(ConfigError::DuplicateRoute(key));
         }
-        if routes.len() == ROUTES_PER_AGENT_MAX {
-            self.unreported.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(
-                route = %route.key,
-                "more than {ROUTES_PER_AGENT_MAX} routes; this one observes only and is not reported"
-            );
-            return Ok(());
+        let anywhere = RouteState::anywhere(&key);
+        let (tasks, birth) = (self.tasks.clone(), self.birth);
+        let named = routes.len() - usize::from(routes.contains_key(&RouteKey::other()));
+        if named == ROUTES_PER_AGENT_MAX {
+            if self.unreported.fetch_add(1, Ordering::Relaxed) == 0 {
+                tracing::warn!(
+                    route = %key,
+                    "more than {ROUTES_PER_AGENT_MAX} routes; this one and all that follow observe \
+                     only and are counted together under {}",
+                    RouteKey::other()
+                );
+            }
+            let other = routes.entry(RouteKey::other()).or_insert_with_key(|key| {
+                let (key, mode) = (key.clone(), RouteMode::default());
+                let (anywhere, tasks) = (RouteState::anywhere(&key), tasks.clone());
+                Arc::new(RouteState::new(
+                    key,
+                    limits,
+                    (None, anywhere),
+                    mode,
+                    tasks,
+                    birth,
+                ))
+            });
+            return Ok(Arc::new(other.folded(limits, (replicas, anywhere))));
         }
-        routes.insert(route.key.clone(), route);
-        Ok(())
+        let places = (replicas, anywhere);
+        let state = RouteState::new(key.clone(), limits, places, mode, tasks, birth);
+        let state = Arc::new(state);
+        routes.insert(key, state.clone());
+        Ok(state)
     }
 
     pub(crate) fn routes(&self) -> Vec<Arc<RouteState>> {
@@ -151,7 +180,11 @@ impl Host for Shared {
     }
 
     fn apply(&self, directive: Directive, now: Instant) -> Result<(), String> {
-        let route = self.routes.read().get(&directive.route).cloned();
+        // What is counted together is nobody's to direct: its calls have nothing in common.
+        let routes = self.routes.read();
+        let named = routes.get(&directive.route).cloned();
+        drop(routes);
+        let route = named.filter(|route| !route.key.is_other());
         let applied = match route {
             Some(route) => {
                 let link = *self.link.lock();
@@ -208,5 +241,7 @@ impl Host for Shared {
     }
 }
 
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;

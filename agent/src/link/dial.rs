@@ -37,7 +37,8 @@ pub(crate) struct LinkSettings {
     pub(crate) allow_plaintext: bool,
 }
 
-/// Why a link cannot even be tried.
+/// Why a link cannot even be tried. Found by [`connect`](crate::AgentBuilder::connect), without
+/// asking the network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
     /// Not an address.

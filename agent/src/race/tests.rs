@@ -6,3 +6,5 @@ mod load;
 mod order;
 mod permits;
 mod rig;
+mod script;
+mod seeds;

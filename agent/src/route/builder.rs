@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::ids::{NameError, RouteKey};
 use hedgerow_protocol::policy::Policy;
 
-use super::{Limits, Route, RouteState};
+use super::{Limits, Route};
 use crate::agent::Keeper;
 use crate::error::ConfigError;
 use crate::mode::RouteMode;
@@ -46,8 +46,8 @@ impl RouteBuilder {
         }
     }
 
-    /// Where attempts can go. Without it the route does not know where else to send a hedge, and
-    /// sends none.
+    /// Where attempts can go: 1 to 256. Without it the route does not know where else to send a
+    /// hedge, and sends none; nor with a single one.
     pub fn replicas(mut self, replicas: Replicas) -> Self {
         self.replicas = Some(replicas);
         self
@@ -60,7 +60,7 @@ impl RouteBuilder {
         self
     }
 
-    /// Permits: attempts alive at once, 1024 unless set. A call is never refused or kept waiting for
+    /// Permits: attempts alive at once, 1 to 1,000,000, 1024 unless set. A call is never refused or kept waiting for
     /// one; a hedge that would be one too many is not sent. Set it to what the client's pool or the
     /// dependency's concurrency limit allows.
     pub fn max_in_flight(mut self, attempts: usize) -> Self {
@@ -68,8 +68,8 @@ impl RouteBuilder {
         self
     }
 
-    /// Hedges alive at once; a quarter of [`max_in_flight`](Self::max_in_flight), and at least one,
-    /// unless set.
+    /// Hedges alive at once, 1 to 1,000,000; a quarter of [`max_in_flight`](Self::max_in_flight), and
+    /// at least one, unless set.
     pub fn max_hedges_in_flight(mut self, hedges: usize) -> Self {
         self.max_hedges_in_flight = Some(hedges);
         self
@@ -77,20 +77,42 @@ impl RouteBuilder {
 
     /// Hedges by the service's own policy, threshold and budget from the agent's own figures. Only
     /// for an agent without a controller.
+    ///
+    /// ```
+    /// use hedgerow_agent::{Agent, Intent, Policy, PolicyDraft, Replicas};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let policy = Policy::try_from(PolicyDraft {
+    ///     intent: Intent::Hedge,
+    ///     percentile: 0.95, // hedge what is slower than the p95
+    ///     budget: 0.08,     // at most 8 hedges for 100 finished calls
+    ///     ..Policy::observing("catalog".parse()?).into()
+    /// })?;
+    /// let agent = Agent::builder().service("checkout").connect().await?;
+    /// let route = agent
+    ///     .route("catalog", "get")
+    ///     .replicas(Replicas::new([("10.0.0.1:80", None), ("10.0.0.2:80", None)])?)
+    ///     .hedge_standalone(policy)
+    ///     .build()?;
+    /// assert_eq!(route.snapshot().effective.mode.as_str(), "on");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn hedge_standalone(mut self, policy: Policy) -> Self {
         self.standalone = Some(policy);
         self
     }
 
     /// Checks the settings and adds the route to the agent.
+    ///
+    /// # Errors
+    /// [`ConfigError::Name`] for a name that is none, [`ConfigError::Range`] for a deadline or a number
+    /// of permits outside its range, [`ConfigError::Conflict`] for a policy of the service's own
+    /// beside a controller or for another dependency, [`ConfigError::DuplicateRoute`] where the agent
+    /// has a route of this name: clone that one.
     pub fn build(self) -> Result<Route, ConfigError> {
-        let key = RouteKey::new(&self.dependency, &self.operation).map_err(|error| {
-            ConfigError::Name {
-                field: "route",
-                value: format!("{} {}", self.dependency, self.operation),
-                error,
-            }
-        })?;
+        let key = self.key()?;
         if !(DEADLINE_RANGE.0..=DEADLINE_RANGE.1).contains(&self.deadline) {
             return Err(ConfigError::Range {
                 field: "deadline",
@@ -119,20 +141,24 @@ impl RouteBuilder {
                 .unwrap_or((self.max_in_flight / 4).max(1)) as u64,
         };
         let shared = &self.agent.shared;
-        let tasks = shared.tasks.clone();
-        let state = Arc::new(RouteState::new(
-            key,
-            limits,
-            self.replicas,
-            mode,
-            tasks,
-            shared.birth,
-        ));
-        shared.add(state.clone())?;
+        let state = shared.add(key, limits, self.replicas, mode)?;
         Ok(Route {
             state,
             agent: self.agent,
         })
+    }
+
+    fn key(&self) -> Result<RouteKey, ConfigError> {
+        let refused = |error| ConfigError::Name {
+            field: "route",
+            value: format!("{} {}", self.dependency, self.operation),
+            error,
+        };
+        let key = RouteKey::new(&self.dependency, &self.operation).map_err(refused)?;
+        if key.dependency.is_other() {
+            return Err(refused(NameError::Reserved));
+        }
+        Ok(key)
     }
 
     fn mode(&self, key: &RouteKey) -> Result<RouteMode, ConfigError> {

@@ -36,6 +36,9 @@ pub(crate) struct Limits {
     pub(crate) hedges_alive: u64,
 }
 
+/// Where a route's calls may go, and the name for anywhere.
+pub(crate) type Places = (Option<Replicas>, ReplicaName);
+
 /// The agent's detached tasks, and the word to end them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tasks {
@@ -47,16 +50,17 @@ pub(crate) struct Tasks {
 pub(crate) struct RouteState {
     pub(crate) key: RouteKey,
     pub(crate) limits: Limits,
-    pub(crate) gate: Gate,
+    /// Shared, as the recorder and what is kept are, with routes that are counted as one.
+    pub(crate) gate: Arc<Gate>,
     pub(crate) bucket: TokenBucket,
-    pub(crate) recorder: Recorder,
+    pub(crate) recorder: Arc<Recorder>,
     pub(crate) permits: Arc<Permits>,
     pub(crate) pool: Pool,
     pub(crate) watched: AtomicU32,
     pub(crate) tasks: Tasks,
     /// The agent's first moment.
     birth: Instant,
-    keeping: Mutex<Keeping>,
+    keeping: Arc<Mutex<Keeping>>,
 }
 
 /// Its name and its permits: the rest is for a snapshot.
@@ -73,33 +77,55 @@ impl RouteState {
     pub(crate) fn new(
         key: RouteKey,
         limits: Limits,
-        replicas: Option<Replicas>,
+        (replicas, anywhere): Places,
         mode: RouteMode,
         tasks: Tasks,
         birth: Instant,
     ) -> Self {
-        // Both kinds of name allow the same characters and lengths.
-        let anywhere = ReplicaName::new(key.dependency.as_str())
-            .expect("a dependency's name is a replica's name");
         let permits = Arc::new(Permits::new());
         let state = Self {
             key,
             limits,
-            gate: Gate::default(),
+            gate: Arc::default(),
             bucket: TokenBucket::default(),
-            recorder: Recorder::new(),
+            recorder: Arc::new(Recorder::new()),
             pool: Pool::new(replicas, anywhere, permits.clone()),
             permits,
             watched: AtomicU32::new(0),
             tasks,
             birth,
-            keeping: Mutex::new(Keeping::new(mode)),
+            keeping: Arc::new(Mutex::new(Keeping::new(mode))),
         };
         state
             .keeping
             .lock()
             .put_in_force(&state, Duration::ZERO, &LinkClock::default());
         state
+    }
+
+    /// A route with limits and replicas of its own whose calls are counted as this one's.
+    pub(crate) fn folded(&self, limits: Limits, (replicas, anywhere): Places) -> Self {
+        let permits = self.permits.clone();
+        Self {
+            key: self.key.clone(),
+            limits,
+            gate: self.gate.clone(),
+            // Nobody directs it: its budget is nothing, for ever.
+            bucket: TokenBucket::default(),
+            recorder: self.recorder.clone(),
+            pool: Pool::new(replicas, anywhere, permits.clone()),
+            permits,
+            watched: AtomicU32::new(0),
+            tasks: self.tasks.clone(),
+            birth: self.birth,
+            keeping: self.keeping.clone(),
+        }
+    }
+
+    /// What stands for the dependency where a route knows no replicas.
+    pub(crate) fn anywhere(key: &RouteKey) -> ReplicaName {
+        // Both kinds of name allow the same characters and lengths.
+        ReplicaName::new(key.dependency.as_str()).expect("a dependency's name is a replica's name")
     }
 
     pub(crate) fn since_birth(&self, now: Instant) -> Duration {

@@ -155,9 +155,11 @@ impl Agent {
         }
     }
 
-    /// Makes room for a route it reported; false where it has its 64 already.
+    /// Makes room for a route it reported; false where it has its 64 already, and for what it
+    /// counts together, which nobody directs.
     pub(crate) fn meets(&mut self, route: &RouteKey) -> bool {
-        if self.routes.contains_key(route) || self.routes.len() >= ROUTES_PER_AGENT_MAX {
+        let full = self.routes.len() >= ROUTES_PER_AGENT_MAX;
+        if full || route.is_other() || self.routes.contains_key(route) {
             return false;
         }
         self.routes.insert(route.clone(), AgentRoute::default());

@@ -73,10 +73,11 @@ impl Ledger {
         };
         let mut deltas = Vec::with_capacity(report.routes.len());
         let mut counted = Vec::with_capacity(report.routes.len());
-        let mut known = self.routes.len();
+        let mut known = self.routes.keys().filter(|it| !it.is_other()).count();
         for route in &report.routes {
             let before = self.routes.get(&route.route);
-            known += usize::from(before.is_none());
+            // `__other__` is one more than the agent's 64.
+            known += usize::from(before.is_none() && !route.route.is_other());
             match count(before, route, origin, covers) {
                 Ok((delta, now)) => {
                     deltas.push(delta);

@@ -63,14 +63,17 @@ impl TryFrom<proto::Report> for Report {
             );
             return Err(WireError::new("covers_us", problem));
         }
-        at_most("routes", &report.routes, ROUTES_PER_AGENT_MAX)?;
+        // One more may be `__other__`; that it is, and how many others there are, is checked below.
+        if report.routes.len() > ROUTES_PER_AGENT_MAX + 1 {
+            at_most("routes", &report.routes, ROUTES_PER_AGENT_MAX)?;
+        }
         let read = Self {
             sequence: Sequence(report.sequence),
             covers,
             wall_clock_ms: report.wall_clock_ms,
             routes: each("routes", report.routes, RouteReport::try_from)?,
         };
-        // What is left for it: the sequence, and a route that is there twice.
+        // What is left for it: the sequence, a route that is there twice, and one too many.
         read.check()
             .map_err(|error| WireError::from_check(&error))?;
         Ok(read)

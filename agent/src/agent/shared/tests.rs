@@ -168,3 +168,116 @@ async fn s09_routes_and_attempts_print_names_and_not_their_insides() {
     let route = format!("{route:?}");
     assert!(route.contains("catalog") && route.len() < 500, "{route}");
 }
+
+/// An agent with 64 routes, all of one dependency.
+async fn full_agent() -> (Agent, Vec<Route>) {
+    let agent = Agent::builder().service("shop").connect().await.unwrap();
+    let route = |n: usize| agent.route("catalog", &format!("get-{n}")).build().unwrap();
+    let routes = (0..ROUTES_PER_AGENT_MAX).map(route).collect();
+    (agent, routes)
+}
+
+#[tokio::test(start_paused = true)]
+async fn b72_beyond_64_routes_all_are_counted_together() {
+    let (agent, named) = full_agent().await;
+    let shared = &agent.keeper.shared;
+    assert_eq!(
+        shared.routes().len(),
+        64,
+        "no `__other__` before there is any"
+    );
+    for n in 0..1000 {
+        let beyond = agent.route(&format!("user-{n}"), "get").build().unwrap();
+        call(&beyond).await;
+        call(&beyond).await;
+        assert!(
+            beyond.key().is_other(),
+            "what its snapshot shows is not its own"
+        );
+    }
+    call(&named[7]).await;
+    assert_eq!(shared.unreported_routes(), 1000);
+    assert_eq!(shared.routes().len(), 65, "however many names");
+
+    let report = shared.collect(Sequence(1), S, Instant::now());
+    assert_eq!(report.check(), Ok(()));
+    let of = |key: &RouteKey| report.routes.iter().find(|it| it.route == *key).unwrap();
+    let other = of(&RouteKey::other());
+    assert_eq!((other.totals.started, other.totals.finished), (2000, 2000));
+    assert_eq!(other.treated.count(), 2000);
+    assert_eq!(other.effective.mode, Mode::Observing);
+    assert_eq!(of(named[7].key()).totals.started, 1);
+    shared.acknowledged(Sequence(1));
+    let next = shared.collect(Sequence(2), S, Instant::now());
+    let other = next.routes.iter().find(|it| it.route.is_other()).unwrap();
+    assert_eq!(
+        (other.totals.started, other.treated.count()),
+        (2000, 0),
+        "once"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn b72_beyond_64_routes_calls_go_where_they_are_meant_to_and_are_never_hedged() {
+    let (agent, _named) = full_agent().await;
+    let replicas = Replicas::new([("a:1", None), ("b:1", None)]).unwrap();
+    let policy = hedgerow_protocol::policy::PolicyDraft {
+        intent: hedgerow_protocol::policy::Intent::Hedge,
+        ..hedgerow_protocol::policy::Policy::observing("search".parse().unwrap()).into()
+    };
+    let listed = agent
+        .route("search", "query")
+        .replicas(replicas)
+        .deadline(7 * S)
+        .hedge_standalone(policy.try_into().unwrap())
+        .build()
+        .unwrap();
+    let unlisted = agent.route("mail", "send").build().unwrap();
+    let seen = |route: Route| async move {
+        let began = Instant::now();
+        let attempts = |attempt: Attempt| {
+            let (replica, deadline) = (attempt.replica().clone(), attempt.deadline());
+            async move { Ok::<_, ()>((replica, deadline.duration_since(began))) }
+        };
+        route.call(Call::idempotent(), attempts).await.unwrap()
+    };
+    let (replica, deadline) = seen(listed.clone()).await;
+    assert!(["a:1", "b:1"].contains(&replica.as_str()) && deadline == 7 * S);
+    assert_eq!(seen(unlisted).await.0.as_str(), "mail");
+
+    // Known well enough for a threshold, and still nothing is hedged.
+    for n in 0..500_u64 {
+        let slow = Duration::from_millis(if n % 20 == 19 { 400 } else { 10 });
+        let attempts = move |attempt: Attempt| async move {
+            assert_eq!(attempt.kind(), crate::AttemptKind::Primary);
+            tokio::time::sleep(slow).await;
+            Ok::<_, ()>(())
+        };
+        listed.call(Call::idempotent(), attempts).await.unwrap();
+    }
+    let totals = listed.snapshot().totals;
+    assert!(totals.crossed > 0, "measured all the same: {totals:?}");
+    assert_eq!(totals.hedged, 0);
+    assert_eq!(
+        totals.crossed,
+        totals.refused_for(hedgerow_protocol::report::Refusal::Mode)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn b72_what_is_counted_together_can_be_neither_named_nor_directed() {
+    let (agent, _named) = full_agent().await;
+    let refused = agent.route("__other__", "get").build().unwrap_err();
+    let expected =
+        "route: \"__other__ get\" is kept for what is counted together; expected another name";
+    assert_eq!(refused.to_string(), expected);
+    let beyond = agent.route("mail", "send").build().unwrap();
+    let mut on = directive("get", 9, Mode::On);
+    on.route = RouteKey::other();
+    let shared = &agent.keeper.shared;
+    assert!(shared.apply(on, Instant::now()).is_err());
+    assert!(shared.held().is_empty());
+    assert_eq!(beyond.snapshot().effective.mode, Mode::Observing);
+    let again = agent.route("catalog", "get-3").build().unwrap_err();
+    assert!(matches!(again, ConfigError::DuplicateRoute(_)), "{again}");
+}

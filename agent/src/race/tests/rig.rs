@@ -197,8 +197,8 @@ impl Rig {
         report.routes.remove(0)
     }
 
-    /// Nothing is left of any call: no permit, slot, gauge or task. Every call ended once, every
-    /// attempt was recorded once, and every crossed call was hedged or refused for one reason.
+    /// Nothing is left of any call: no permit, slot, gauge or task. Every call ended once and in one
+    /// way, and every crossed call was hedged or refused for one reason.
     pub(super) async fn assert_at_rest(&mut self) {
         let state = self.route.state.clone();
         let tracker = &state.tasks.tracker;
@@ -213,18 +213,16 @@ impl Rig {
             assert_eq!(replica.in_flight(), 0, "{}", replica.name);
         }
         let t = self.totals();
+        assert_eq!(t.check(), Ok(()));
         assert_eq!(t.started, t.finished);
         assert_eq!(
             t.finished,
             t.treated_finished + t.holdout_finished + t.abandoned
         );
         assert_eq!(t.failed, t.treated_failed + t.holdout_failed);
-        assert_eq!(t.crossed, t.hedged + t.refused.iter().sum::<u64>());
-        let primary_won = t.primary_finished - t.primary_errors;
-        assert_eq!(
-            t.started,
-            primary_won + t.won + t.won_on_error + t.failed + t.abandoned
-        );
+        let answered = (t.primary_finished - t.primary_errors) + t.won + t.won_on_error;
+        assert_eq!(t.started, answered + t.failed + t.abandoned, "{t:?}");
+        assert_eq!(t.crossed, t.hedged + t.refused.iter().sum::<u64>(), "{t:?}");
         assert_eq!(t.failed_despite_primary, 0);
     }
 }

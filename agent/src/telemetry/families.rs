@@ -1,0 +1,433 @@
+//! The vocabulary: every metric of the agent and every attribute it puts on a span, by name.
+//!
+//! Whoever shows the metrics, shows this table: names, labels and values cannot differ between
+//! Prometheus and OpenTelemetry. Counters end in `_total`, times are in seconds.
+//!
+//! | metric | kind | labels beside `dependency`, `operation` |
+//! |---|---|---|
+//! | `hedgerow_calls_total` | counter | `arm` (treated, holdout: `outcome` answered, failed; eligible: started, abandoned; not_eligible: started) |
+//! | `hedgerow_crossed_total` | counter | |
+//! | `hedgerow_attempts_total` | counter | `kind` (primary, hedge), `outcome` (sent, finished, failed, won) |
+//! | `hedgerow_refused_total` | counter | `reason` |
+//! | `hedgerow_threshold_past_deadline_total` | counter | |
+//! | `hedgerow_push_back_total` | counter | |
+//! | `hedgerow_probation_skipped_total` | counter | |
+//! | `hedgerow_call_seconds` | histogram | `arm` |
+//! | `hedgerow_threshold_seconds` | gauge; absent where there is none | |
+//! | `hedgerow_budget_ratio`, `hedgerow_tokens` | gauge | |
+//! | `hedgerow_mode` | gauge, 1 for the mode in force | `mode`, `reason` |
+//! | `hedgerow_attempts_in_flight`, `hedgerow_watched_losers` | gauge | |
+//! | `hedgerow_link_state` | gauge, 1 for the state | `state`; without a route |
+//! | `hedgerow_unreported_routes` | gauge | without a route |
+//! | `hedgerow_directives_refused_total` | counter | by the agent; `scope` (directive, set); without a route |
+//! | `hedgerow_reports_refused_total` | counter | by the controller; without a route |
+
+use hedgerow_protocol::latency::Histogram;
+use hedgerow_protocol::report::{LinkState, Refusal};
+
+use super::figures::{Figures, OfAgent, OfRoute};
+
+/// Label and attribute: what is called.
+pub(super) const DEPENDENCY: &str = "dependency";
+/// Label and attribute: which of its methods.
+pub(super) const OPERATION: &str = "operation";
+/// Attribute of an OpenTelemetry metric: which agent of the process, as on the controller's pages.
+#[cfg(feature = "opentelemetry")]
+pub(super) const AGENT_INSTANCE: &str = "hedgerow.agent.instance";
+/// Label and attribute: the upper edge of a cumulative bucket, in seconds.
+#[cfg(feature = "opentelemetry")]
+pub(super) const LE: &str = "le";
+
+/// Attributes of a call's span.
+pub(super) mod attribute {
+    /// What is called.
+    pub(crate) const DEPENDENCY: &str = "hedgerow.dependency";
+    /// Which of its methods.
+    pub(crate) const OPERATION: &str = "hedgerow.operation";
+    /// Whether it was unanswered at the threshold.
+    pub(crate) const CROSSED: &str = "hedgerow.crossed";
+    /// Attempts sent.
+    pub(crate) const ATTEMPTS: &str = "hedgerow.attempts";
+    /// Whose answer it was: `primary` or `hedge`; absent where nobody answered.
+    pub(crate) const WINNER: &str = "hedgerow.winner";
+    /// Why a crossed call was not hedged (again).
+    pub(crate) const REFUSED: &str = "hedgerow.refused";
+    /// The threshold it crossed, in milliseconds.
+    pub(crate) const THRESHOLD_MS: &str = "hedgerow.threshold_ms";
+    /// Where its attempts went, in the order they were sent, with commas between.
+    pub(crate) const REPLICAS: &str = "hedgerow.replicas";
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// What a family says of one set of labels.
+pub(super) enum Value<'a> {
+    Count(u64),
+    Level(f64),
+    Latencies(&'a Histogram),
+}
+
+type Labels<'a> = &'a [(&'static str, &'a str)];
+type Emit<'a> = &'a mut dyn FnMut(Labels<'_>, Value<'_>);
+
+/// Whose figures a family shows.
+enum Of {
+    Routes(fn(&OfRoute, Emit<'_>)),
+    Agent(fn(&OfAgent, Emit<'_>)),
+}
+
+pub(super) struct Family {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    /// In UCUM's spelling, as OpenTelemetry wants it.
+    #[cfg_attr(
+        not(feature = "opentelemetry"),
+        expect(dead_code, reason = "shown by meters only")
+    )]
+    pub(super) unit: &'static str,
+    pub(super) kind: Kind,
+    /// Beside those of the route.
+    labels: &'static [&'static str],
+    of: Of,
+}
+
+impl Family {
+    pub(super) fn labels(&self) -> impl Iterator<Item = &'static str> {
+        let of_route = match self.of {
+            Of::Routes(_) => &[DEPENDENCY, OPERATION][..],
+            Of::Agent(_) => &[],
+        };
+        of_route.iter().chain(self.labels).copied()
+    }
+
+    /// Hands over each set of labels with its value.
+    pub(super) fn show(&self, figures: &Figures, emit: Emit<'_>) {
+        match self.of {
+            Of::Agent(show) => show(&figures.agent, emit),
+            Of::Routes(show) => {
+                for route in &figures.routes {
+                    show(route, &mut |labels, value| {
+                        let mut all = Vec::with_capacity(labels.len() + 2);
+                        all.push((DEPENDENCY, route.key.dependency.as_str()));
+                        all.push((OPERATION, route.key.operation.as_str()));
+                        all.extend_from_slice(labels);
+                        emit(&all, value);
+                    });
+                }
+            }
+        }
+    }
+}
+
+pub(super) static FAMILIES: [Family; 18] = [
+    Family {
+        name: "hedgerow_calls_total",
+        help: "Calls, by arm and how they ended.",
+        unit: "{call}",
+        kind: Kind::Counter,
+        labels: &["arm", "outcome"],
+        of: Of::Routes(calls),
+    },
+    Family {
+        name: "hedgerow_crossed_total",
+        help: "Eligible calls still unanswered at the threshold, hedged or not.",
+        unit: "{call}",
+        kind: Kind::Counter,
+        labels: &[],
+        of: Of::Routes(|route, emit| emit(&[], Value::Count(route.totals.crossed))),
+    },
+    Family {
+        name: "hedgerow_attempts_total",
+        help: "Attempts of eligible calls, by kind and outcome.",
+        unit: "{attempt}",
+        kind: Kind::Counter,
+        labels: &["kind", "outcome"],
+        of: Of::Routes(attempts),
+    },
+    Family {
+        name: "hedgerow_refused_total",
+        help: "Crossed calls that were not hedged, by reason.",
+        unit: "{call}",
+        kind: Kind::Counter,
+        labels: &["reason"],
+        of: Of::Routes(refused),
+    },
+    Family {
+        name: "hedgerow_threshold_past_deadline_total",
+        help: "Eligible calls whose deadline came no later than the threshold: never hedged.",
+        unit: "{call}",
+        kind: Kind::Counter,
+        labels: &[],
+        of: Of::Routes(|route, emit| {
+            emit(&[], Value::Count(route.totals.threshold_past_deadline));
+        }),
+    },
+    Family {
+        name: "hedgerow_push_back_total",
+        help: "Attempts answered with push-back.",
+        unit: "{attempt}",
+        kind: Kind::Counter,
+        labels: &[],
+        of: Of::Routes(|route, emit| emit(&[], Value::Count(route.totals.push_back))),
+    },
+    Family {
+        name: "hedgerow_probation_skipped_total",
+        help: "Picks of a replica that its probation turned away.",
+        unit: "{attempt}",
+        kind: Kind::Counter,
+        labels: &[],
+        of: Of::Routes(|route, emit| emit(&[], Value::Count(route.totals.probation_skipped))),
+    },
+    Family {
+        name: "hedgerow_call_seconds",
+        help: "What callers waited for eligible calls, by arm.",
+        unit: "s",
+        kind: Kind::Histogram,
+        labels: &["arm"],
+        of: Of::Routes(|route, emit| {
+            emit(&[("arm", "treated")], Value::Latencies(&route.treated));
+            emit(&[("arm", "holdout")], Value::Latencies(&route.holdout));
+        }),
+    },
+    Family {
+        name: "hedgerow_threshold_seconds",
+        help: "How long a call may stay unanswered before it may be hedged.",
+        unit: "s",
+        kind: Kind::Gauge,
+        labels: &[],
+        of: Of::Routes(|route, emit| {
+            if let Some(threshold) = route.threshold {
+                emit(&[], Value::Level(threshold.as_secs_f64()));
+            }
+        }),
+    },
+    Family {
+        name: "hedgerow_budget_ratio",
+        help: "Hedges earned by each eligible finished call.",
+        unit: "1",
+        kind: Kind::Gauge,
+        labels: &[],
+        of: Of::Routes(|route, emit| emit(&[], Value::Level(route.budget))),
+    },
+    Family {
+        name: "hedgerow_tokens",
+        help: "Hedges the budget has saved up.",
+        unit: "{hedge}",
+        kind: Kind::Gauge,
+        labels: &[],
+        of: Of::Routes(|route, emit| emit(&[], Value::Level(route.tokens))),
+    },
+    Family {
+        name: "hedgerow_mode",
+        help: "1 for the mode in force, with its reason.",
+        unit: "",
+        kind: Kind::Gauge,
+        labels: &["mode", "reason"],
+        of: Of::Routes(|route, emit| {
+            let reason = route.mode.reason().map_or("", |reason| reason.as_str());
+            let labels = [("mode", route.mode.as_str()), ("reason", reason)];
+            emit(&labels, Value::Level(1.0));
+        }),
+    },
+    Family {
+        name: "hedgerow_attempts_in_flight",
+        help: "Attempts alive, held permits among them.",
+        unit: "{attempt}",
+        kind: Kind::Gauge,
+        labels: &[],
+        of: Of::Routes(|route, emit| emit(&[], Value::Level(route.attempts_in_flight as f64))),
+    },
+    Family {
+        name: "hedgerow_watched_losers",
+        help: "Losers let finish, to know the joint tail.",
+        unit: "{attempt}",
+        kind: Kind::Gauge,
+        labels: &[],
+        of: Of::Routes(|route, emit| emit(&[], Value::Level(f64::from(route.watched_losers)))),
+    },
+    Family {
+        name: "hedgerow_link_state",
+        help: "1 for how the agent stands towards its controller.",
+        unit: "",
+        kind: Kind::Gauge,
+        labels: &["state"],
+        of: Of::Agent(|agent, emit| {
+            for state in [LinkState::Live, LinkState::Stale, LinkState::Fallback] {
+                let holds = f64::from(u8::from(state == agent.link));
+                emit(&[("state", state.as_str())], Value::Level(holds));
+            }
+        }),
+    },
+    Family {
+        name: "hedgerow_unreported_routes",
+        help: "Routes beyond the most that an agent reports.",
+        unit: "{route}",
+        kind: Kind::Gauge,
+        labels: &[],
+        of: Of::Agent(|agent, emit| emit(&[], Value::Level(agent.unreported_routes as f64))),
+    },
+    Family {
+        name: "hedgerow_directives_refused_total",
+        help: "Directives, and sets of them, that the agent did not take; what was held stays.",
+        unit: "{refusal}",
+        kind: Kind::Counter,
+        labels: &["scope"],
+        of: Of::Agent(|agent, emit| {
+            emit(
+                &[("scope", "directive")],
+                Value::Count(agent.directives_refused),
+            );
+            emit(&[("scope", "set")], Value::Count(agent.sets_refused));
+        }),
+    },
+    Family {
+        name: "hedgerow_reports_refused_total",
+        help: "Reports the controller did not take.",
+        unit: "{report}",
+        kind: Kind::Counter,
+        labels: &[],
+        of: Of::Agent(|agent, emit| emit(&[], Value::Count(agent.reports_refused))),
+    },
+];
+
+fn calls(route: &OfRoute, emit: Emit<'_>) {
+    let t = &route.totals;
+    for (arm, outcome, count) in [
+        (
+            "treated",
+            "answered",
+            t.treated_finished.saturating_sub(t.treated_failed),
+        ),
+        ("treated", "failed", t.treated_failed),
+        (
+            "holdout",
+            "answered",
+            t.holdout_finished.saturating_sub(t.holdout_failed),
+        ),
+        ("holdout", "failed", t.holdout_failed),
+        ("eligible", "started", t.started),
+        ("eligible", "abandoned", t.abandoned),
+        ("not_eligible", "started", t.not_eligible),
+    ] {
+        emit(&[("arm", arm), ("outcome", outcome)], Value::Count(count));
+    }
+}
+
+fn attempts(route: &OfRoute, emit: Emit<'_>) {
+    let t = &route.totals;
+    for (kind, outcome, count) in [
+        ("primary", "sent", t.started),
+        ("primary", "finished", t.primary_finished),
+        ("primary", "failed", t.primary_errors),
+        ("hedge", "sent", t.hedged),
+        ("hedge", "finished", t.hedge_finished),
+        ("hedge", "failed", t.hedge_errors),
+        ("hedge", "won", t.won),
+    ] {
+        emit(&[("kind", kind), ("outcome", outcome)], Value::Count(count));
+    }
+}
+
+fn refused(route: &OfRoute, emit: Emit<'_>) {
+    for reason in Refusal::ALL {
+        let count = route.totals.refused_for(reason);
+        emit(&[("reason", reason.as_str())], Value::Count(count));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+
+    /// Names in backquotes in the rows of the table under `heading`, with the row's second cell.
+    fn table<'a>(text: &'a str, heading: &str) -> BTreeMap<&'a str, &'a str> {
+        let begins = text.find(heading).expect("the heading is there");
+        let lines = text[begins + heading.len()..].lines();
+        let mut named = BTreeMap::new();
+        for row in lines.take_while(|line| !line.starts_with("## ")) {
+            let mut cells = row.trim_matches('|').split('|').map(str::trim);
+            let (Some(names), Some(kind)) = (cells.next(), cells.next()) else {
+                continue;
+            };
+            let names = names.split('`').filter(|name| name.starts_with("hedgerow"));
+            named.extend(names.map(|name| (name, kind)));
+        }
+        named
+    }
+
+    #[test]
+    fn the_readme_lists_the_families_as_they_are() {
+        let readme = table(include_str!("../../README.md"), "## Metrics");
+        let declared: BTreeMap<_, _> = FAMILIES
+            .iter()
+            .map(|family| {
+                let kind = match family.kind {
+                    Kind::Counter => "counter",
+                    Kind::Gauge => "gauge",
+                    Kind::Histogram => "histogram",
+                };
+                (family.name, kind)
+            })
+            .collect();
+        assert_eq!(readme, declared);
+    }
+
+    #[test]
+    fn the_readme_lists_the_attributes_as_they_are() {
+        let readme = table(include_str!("../../README.md"), "## Spans");
+        let declared = BTreeSet::from([
+            attribute::DEPENDENCY,
+            attribute::OPERATION,
+            attribute::CROSSED,
+            attribute::ATTEMPTS,
+            attribute::WINNER,
+            attribute::REFUSED,
+            attribute::THRESHOLD_MS,
+            attribute::REPLICAS,
+        ]);
+        assert_eq!(readme.into_keys().collect::<BTreeSet<_>>(), declared);
+    }
+
+    /// What a text takes for names of metrics, their parts by the family's name.
+    fn named(text: &str) -> BTreeSet<&str> {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let names = words.filter(|word| word.starts_with("hedgerow_") && *word != "hedgerow_agent");
+        let parts = ["_bucket", "_count", "_sum", "_bucket_total", "_sum_total"];
+        names
+            .map(|name| {
+                let family = parts.iter().find_map(|part| name.strip_suffix(part));
+                family.unwrap_or(name)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_guides_name_no_metric_that_is_not_there() {
+        let declared: BTreeSet<_> = FAMILIES.iter().map(|family| family.name).collect();
+        for text in [
+            include_str!("../../README.md"),
+            include_str!("../../guides/safe-to-hedge.md"),
+            include_str!("../../guides/what-to-look-at.md"),
+        ] {
+            let unknown: Vec<_> = named(text).difference(&declared).copied().collect();
+            assert!(unknown.is_empty(), "{unknown:?}");
+        }
+    }
+
+    #[test]
+    fn names_say_their_kind_and_are_there_once() {
+        let names: BTreeSet<_> = FAMILIES.iter().map(|family| family.name).collect();
+        assert_eq!(names.len(), FAMILIES.len());
+        for family in &FAMILIES {
+            let total = family.name.ends_with("_total");
+            assert_eq!(total, family.kind == Kind::Counter, "{}", family.name);
+        }
+    }
+}

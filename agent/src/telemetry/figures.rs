@@ -1,0 +1,110 @@
+//! One reading of an agent. Everything a scrape shows comes from one, so that it adds up: counters
+//! of a route are read together, and once.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::latency::{BUCKETS, Histogram, lower_edge_us, upper_edge_us};
+use hedgerow_protocol::report::{LinkState, Totals};
+
+use crate::agent::Shared;
+use crate::host::NotTaken;
+use crate::route::RouteState;
+
+/// See the [module](self).
+pub(super) struct Figures {
+    pub(super) routes: Vec<OfRoute>,
+    pub(super) agent: OfAgent,
+}
+
+/// What belongs to no route.
+pub(super) struct OfAgent {
+    pub(super) link: LinkState,
+    pub(super) unreported_routes: u64,
+    pub(super) directives_refused: u64,
+    pub(super) sets_refused: u64,
+    pub(super) reports_refused: u64,
+}
+
+/// One route.
+pub(super) struct OfRoute {
+    pub(super) key: RouteKey,
+    pub(super) totals: Totals,
+    pub(super) mode: Mode,
+    pub(super) threshold: Option<Duration>,
+    pub(super) budget: f64,
+    pub(super) tokens: f64,
+    pub(super) attempts_in_flight: u64,
+    pub(super) watched_losers: u32,
+    pub(super) treated: Histogram,
+    pub(super) holdout: Histogram,
+}
+
+impl Figures {
+    pub(super) fn read(shared: &Shared) -> Self {
+        Self {
+            routes: shared
+                .routes()
+                .iter()
+                .map(|route| OfRoute::read(route))
+                .collect(),
+            agent: OfAgent {
+                link: shared.link_state(),
+                unreported_routes: shared.unreported_routes(),
+                directives_refused: shared.times_not_taken(NotTaken::Directive),
+                sets_refused: shared.times_not_taken(NotTaken::Set),
+                reports_refused: shared.times_not_taken(NotTaken::Report),
+            },
+        }
+    }
+}
+
+impl OfRoute {
+    fn read(route: &RouteState) -> Self {
+        let [treated, holdout] = route.lifetime();
+        Self {
+            key: route.key.clone(),
+            totals: route.recorder.totals(),
+            mode: route.effective().mode,
+            threshold: route.gate.threshold(),
+            budget: route.bucket.budget(),
+            tokens: route.bucket.tokens(),
+            attempts_in_flight: route.attempts_alive(),
+            watched_losers: route.watched.load(Ordering::Relaxed),
+            treated,
+            holdout,
+        }
+    }
+}
+
+/// A histogram as cumulative counts below some of its own edges: exact, where edges are concerned.
+pub(super) struct Cumulative {
+    /// Bound in seconds, upper edge inclusive, and samples at or below it; ascending.
+    pub(super) bounds: Vec<(f64, u64)>,
+    pub(super) count: u64,
+    /// The sum of the buckets' middles: within 1.1 %, for a mean on a chart.
+    pub(super) sum_seconds: f64,
+}
+
+impl Cumulative {
+    /// `bound`: whether a bucket's upper edge is to be a bound.
+    pub(super) fn of(histogram: &Histogram, bound: impl Fn(usize) -> bool) -> Self {
+        let (mut count, mut sum_us) = (0, 0.0);
+        let mut bounds = Vec::new();
+        for bucket in 0..BUCKETS {
+            let here = histogram.in_bucket(bucket);
+            count += here;
+            sum_us += here as f64 * (lower_edge_us(bucket) + upper_edge_us(bucket)) / 2.0;
+            if bound(bucket) {
+                bounds.push((upper_edge_us(bucket) / 1e6, count));
+            }
+        }
+        Self {
+            bounds,
+            count,
+            sum_seconds: sum_us / 1e6,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What is hedged at all, and what each attempt is told of the deadline.
+
+use std::time::Duration;
+
+use hedgerow_agent::integrations::service_config::ServiceConfig;
+use hedgerow_agent::integrations::tonic::HedgedChannel;
+use tonic::Request;
+
+use super::shop::{GetRequest, Item, Plan};
+use super::{DEADLINE, Rig};
+use crate::warm::all_freed;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Far beyond the threshold.
+fn slow(rig: &Rig) {
+    for replica in &rig.replicas {
+        replica.does(Plan {
+            takes: 500 * MS,
+            ..Plan::default()
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b18_a_method_that_is_not_listed_is_never_hedged() {
+    let mut rig = Rig::reads(DEADLINE).await;
+    slow(&rig);
+    for _ in 0..3 {
+        rig.client.put(Item::default()).await.unwrap();
+    }
+    let totals = rig.route.snapshot().totals;
+    assert_eq!((totals.not_eligible, totals.hedged), (3, 0), "{totals:?}");
+    assert_eq!(rig.requests(), 3, "one request a call");
+    all_freed(&rig.route).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b18_what_cannot_be_sent_again_is_never_hedged_though_listed() {
+    let set = |channel: hedgerow_agent::integrations::tonic::HedgedChannelBuilder| {
+        channel.all_idempotent().request_bytes_max(1024)
+    };
+    let mut rig = Rig::with(DEADLINE, set).await;
+    slow(&rig);
+    let item = |id| Item {
+        id,
+        ..Item::default()
+    };
+    let several = tokio_stream::iter([item(1), item(2), item(3)]);
+    let answer = rig.client.import(several).await.unwrap();
+    assert_eq!(answer.into_inner().id, 3, "the stream arrived whole");
+    // One that the client itself does not know the end of yet.
+    let later = async_stream(vec![item(4), item(5)]);
+    let answer = rig.client.import(later).await.unwrap();
+    assert_eq!(answer.into_inner().id, 5);
+    let large = GetRequest {
+        id: 7,
+        padding: vec![1; 2000],
+    };
+    assert_eq!(rig.client.get(large).await.unwrap().into_inner().id, 7);
+    let totals = rig.route.snapshot().totals;
+    assert_eq!((totals.not_eligible, totals.hedged), (3, 0), "{totals:?}");
+    assert_eq!(rig.requests(), 3, "one request a call");
+    all_freed(&rig.route).await;
+}
+
+/// A stream with a pause before each item.
+fn async_stream(items: Vec<Item>) -> impl tokio_stream::Stream<Item = Item> + Send + 'static {
+    futures::stream::unfold(items.into_iter(), |mut items| async {
+        tokio::time::sleep(20 * MS).await;
+        let item = items.next()?;
+        Some((item, items))
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_config_says_what_is_hedged_and_for_how_long() {
+    let config = r#"{ "methodConfig": [{
+        "name": [{ "service": "shop.v1.Catalog", "method": "Get" }],
+        "timeout": "5s",
+        "hedgingPolicy": { "maxAttempts": 2, "hedgingDelay": "0.1s" }
+    }] }"#;
+    let config = ServiceConfig::parse(config).unwrap();
+    let set = |channel: hedgerow_agent::integrations::tonic::HedgedChannelBuilder| {
+        channel.service_config(config)
+    };
+    let mut rig = Rig::with(DEADLINE, set).await;
+    slow(&rig);
+    rig.client.get(GetRequest::default()).await.unwrap();
+    rig.client.put(Item::default()).await.unwrap();
+    let totals = rig.route.snapshot().totals;
+    assert_eq!((totals.not_eligible, totals.hedged), (1, 1), "{totals:?}");
+    let mut timeouts = timeouts(&rig);
+    timeouts.sort_unstable();
+    // The hedge's, the primary's, and the other method's: the route's own.
+    let [hedge, primary, other] = timeouts.as_slice() else {
+        panic!("{timeouts:?}");
+    };
+    assert!(*hedge + 100 * MS <= *primary, "{timeouts:?}");
+    assert!(*primary <= Duration::from_secs(5), "{timeouts:?}");
+    assert!(*other > Duration::from_secs(5) && *other <= DEADLINE);
+    all_freed(&rig.route).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_requests_own_timeout_is_the_deadline_of_all_its_attempts() {
+    let mut rig = Rig::reads(DEADLINE).await;
+    slow(&rig);
+    let mut request = Request::new(GetRequest::default());
+    request.set_timeout(Duration::from_secs(3));
+    rig.client.get(request).await.unwrap();
+    let timeouts = timeouts(&rig);
+    assert_eq!(timeouts.len(), 2, "{timeouts:?}");
+    let longest = timeouts.iter().max().unwrap();
+    let shortest = timeouts.iter().min().unwrap();
+    assert!(*longest <= Duration::from_secs(3), "{timeouts:?}");
+    assert!(*shortest + 100 * MS <= *longest, "{timeouts:?}");
+}
+
+/// What was left of the deadline when each request was sent.
+fn timeouts(rig: &Rig) -> Vec<Duration> {
+    let seen = rig.replicas.iter().flat_map(|it| it.seen());
+    seen.map(|seen| {
+        let text = seen.timeout.expect("every attempt is told");
+        let micros = text.strip_suffix('u').expect("under 100 seconds");
+        Duration::from_micros(micros.parse().unwrap())
+    })
+    .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_method_can_have_a_route_of_its_own() {
+    let rig = Rig::reads(DEADLINE).await;
+    let list = super::list(&rig.replicas);
+    let own = crate::warm::route(&list, DEADLINE).await;
+    let started = own.snapshot().totals.started;
+    let channel = HedgedChannel::builder(rig.route.clone(), list)
+        .all_idempotent()
+        .method_route("/shop.v1.Catalog/Get", own.clone())
+        .build()
+        .unwrap();
+    let mut client = super::CatalogClient::new(channel);
+    let before = rig.route.snapshot().totals.started;
+    client.get(GetRequest::default()).await.unwrap();
+    client.put(Item::default()).await.unwrap();
+    assert_eq!(own.snapshot().totals.started - started, 1);
+    assert_eq!(rig.route.snapshot().totals.started - before, 1);
+}
+
+#[tokio::test]
+async fn a_method_that_is_no_path_is_refused() {
+    let list = hedgerow_agent::Replicas::new([("a:1", None)]).unwrap();
+    let agent = hedgerow_agent::Agent::builder().connect().await.unwrap();
+    let route = agent.route("catalog", "get").build().unwrap();
+    for method in ["Get", "shop.v1.Catalog/Get", "/shop.v1.Catalog", "/shop/"] {
+        let built = HedgedChannel::builder(route.clone(), list.clone())
+            .idempotent([method])
+            .build();
+        assert_eq!(
+            built.unwrap_err().to_string(),
+            format!("method {method:?}: expected its path, as in \"/package.Service/Method\"")
+        );
+    }
+}
