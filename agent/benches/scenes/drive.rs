@@ -42,7 +42,7 @@ pub(crate) struct Caller<B> {
 }
 
 /// How often the subject is asked for its own figures.
-const SAMPLED: Duration = Duration::from_millis(100);
+pub(crate) const SAMPLED: Duration = Duration::from_millis(100);
 
 impl<B: Backend> Caller<B> {
     pub(crate) fn new(client: Client<B>, ledger: Arc<Ledger>) -> Arc<Self> {

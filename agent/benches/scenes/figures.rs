@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::drive::{Record, Run};
+use super::drive::{Record, Run, SAMPLED};
 use crate::subjects::Outcome;
 use crate::world::ledger::entry;
 
@@ -35,7 +35,8 @@ pub(crate) fn usual(run: &Run, window: &Range<u64>) -> Fields {
         ("answered_per_s", answered / span),
     ];
     fields.extend(waits(&calls));
-    fields.push(("seconds_over_budget", over_budget(run)));
+    let (over, most) = budget_use(run);
+    fields.extend([("seconds_over_budget", over), ("worst_budget_use", most)]);
     fields.extend(thresholds(run, window));
     fields
 }
@@ -133,36 +134,32 @@ pub(crate) fn seconds_until_under_10(run: &Run, window: &Range<u64>) -> f64 {
     }
 }
 
-/// Seconds in which hedges exceeded B x calls finished in it + cap, by the replicas' count. None
-/// where the subject has no budget. The cap follows the calls of the second before: the largest
-/// that was in force in the second counts.
-fn over_budget(run: &Run) -> f64 {
+/// Hedges as a share of B x calls finished in the same second + cap, by the replicas' count: in how
+/// many seconds it was over 1, and the most there was. None where the subject has no budget. The cap
+/// follows the calls of the second before: the largest that was in force in the second counts.
+fn budget_use(run: &Run) -> (f64, f64) {
     if run.samples.is_empty() {
-        return f64::NAN;
+        return (f64::NAN, f64::NAN);
     }
     let mut finished: Vec<u32> = Vec::new();
     for record in &run.calls {
-        *entry(
-            &mut finished,
-            (record.began + record.took).as_secs() as usize,
-        ) += 1;
+        let ended = record.began + record.took;
+        *entry(&mut finished, ended.as_secs() as usize) += 1;
     }
     let mut allowed: Vec<f64> = Vec::new();
     for (at, sample) in &run.samples {
-        // The sample also holds for what is left of its second after it, and a tick of the agent
-        // may come between two of them.
-        for second in [at.as_secs(), (*at + Duration::from_millis(100)).as_secs()] {
+        // A sample holds until the next one, also where that is in another second.
+        for second in [at.as_secs(), (*at + SAMPLED).as_secs()] {
             let ended = finished.get(second as usize).copied().unwrap_or(0);
             let most = sample.budget * f64::from(ended) + sample.cap;
             let known = entry(&mut allowed, second as usize);
             *known = known.max(most);
         }
     }
-    let hedges = run.books.hedges_in.iter();
-    let over = hedges
-        .zip(&allowed)
-        .filter(|(hedges, most)| f64::from(**hedges) > **most);
-    over.count() as f64
+    let hedges = run.books.hedges_in.iter().zip(&allowed);
+    let used: Vec<_> = hedges.map(|(n, most)| f64::from(*n) / most).collect();
+    let over = used.iter().filter(|used| **used > 1.0).count();
+    (over as f64, used.into_iter().fold(0.0, f64::max))
 }
 
 fn seconds(window: &Range<u64>) -> impl Iterator<Item = usize> + use<> {
