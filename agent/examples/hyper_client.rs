@@ -10,9 +10,9 @@ use std::io::{Write, stdout};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::Request;
 use hedgerow_agent::integrations::hyper::HedgedHttp;
 use hedgerow_agent::{Agent, Call, Intent, Policy, PolicyDraft, Replicas};
+use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;

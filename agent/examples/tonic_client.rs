@@ -19,6 +19,7 @@ use self::shop::{GetRequest, ListRequest};
 
 /// Generated from `shop/catalog.proto`.
 #[allow(
+    clippy::allow_attributes_without_reason,
     clippy::pedantic,
     missing_debug_implementations,
     unreachable_pub,

@@ -43,13 +43,11 @@ impl HedgePolicy<Ask, String, io::Error> for Lines {
 
     fn prepare(&self, request: Ask, attempt: &Attempt) -> Ask {
         // This protocol's way to mark a hedge is a word in front.
-        let mark: String = attempt
-            .headers()
-            .map(|(_, mark)| format!("{mark} "))
-            .collect();
+        let words = attempt.headers().map(|(_, mark)| mark);
+        let words: Vec<_> = words.chain([request.line.as_str()]).collect();
         Ask {
             replica: attempt.replica().to_string(),
-            line: format!("{mark}{}", request.line),
+            line: words.join(" "),
         }
     }
 

@@ -130,8 +130,8 @@ impl AgentBuilder {
     /// counters: `hedgerow_call_seconds_bucket_total` with the attribute `le` (seconds; cumulative;
     /// bounds an octave apart from 128 us to 67 s, and `+Inf` for all), and
     /// `hedgerow_call_seconds_sum_total`. PromQL's `histogram_quantile` reads the former as it is.
-    /// It has 42 sets of attributes a route: from 48 routes on raise the instrument's cardinality
-    /// limit, 2,000 by default, with a view.
+    /// It has 42 sets of attributes a route: from 48 routes on, all agents of the meter together, raise
+    /// the instrument's cardinality limit, 2,000 by default, with a view.
     ///
     /// ```
     /// use opentelemetry::metrics::MeterProvider;

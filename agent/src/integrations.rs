@@ -1,13 +1,14 @@
 //! Clients hedged as they are: what they send and what they hand back stays what it was, and each
-//! call of theirs is a call of a [`Route`](crate::Route).
+//! call of theirs is a call of a [`Route`](crate::Route). Each has an example that is a whole
+//! program: `tonic_client`, `reqwest_client`, `hyper_client`, `tower_layer`.
 //!
 //! | module | feature | hedged | not hedged |
 //! |---|---|---|---|
-//! | [`tonic`] | `tonic` | unary and server-streaming calls of methods named idempotent, by the caller or by a service config | other methods; calls that stream their request or send more than a bounded size |
-//! | [`reqwest`] | `reqwest` | GET, HEAD, OPTIONS, and what the caller marks | other methods; bodies that are streams |
-//! | [`hyper`] | `hyper-client` | the same, over any tower service of `http` requests | other methods |
+//! | `tonic` | `tonic` | unary and server-streaming calls of methods named idempotent, by the caller or by a service config | other methods; calls that stream their request or send more than a bounded size |
+//! | `reqwest` | `reqwest` | GET, HEAD, OPTIONS, and what the caller marks | other methods; bodies that are streams |
+//! | `hyper` | `hyper-client` | the same, over any tower service of `http` requests | other methods |
 //! | [`layer`](crate::layer) | | what its policy says, over any tower service | what cannot be duplicated |
-//! | [`service_config`] | `service-config` | reads a gRPC service config as policies | what it says that Hedgerow does not know is named |
+//! | `service_config` | `service-config` | reads a gRPC service config as policies | what it says that Hedgerow does not know is named |
 //!
 //! What is the same in all of them:
 //!
@@ -19,7 +20,7 @@
 //! - **The deadline** covers the body, too: at its end a body that stalls is an error and its stream
 //!   is reset. Where answers are meant to be read for longer than that, say so
 //!   (`stream_past_deadline`).
-//! - **Which answers count** is told by [`verdict`] and `tonic::GrpcVerdicts`, and can be said
+//! - **Which answers count** is told by `verdict` and `tonic::GrpcVerdicts`, and can be said
 //!   otherwise.
 
 #[cfg(any(feature = "hyper-client", feature = "reqwest"))]

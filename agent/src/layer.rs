@@ -1,5 +1,10 @@
 //! A route as a tower layer, for services whose calls are tower services already.
 //!
+//! The permit of an attempt is kept until the service's future is done. Where that future's work goes
+//! on when it is dropped, or the response is a stream that is read later, [`HedgePolicy::prepare`]
+//! can put an [`Attempt::hold`] into the request for the service to keep; for HTTP and gRPC the
+//! [`integrations`](crate::integrations) do that.
+//!
 //! What hedging needs to know of a request is a [`HedgePolicy`]: whether it may run twice, how to
 //! make a second one, how to send it to the attempt's replica, and what an answer means.
 //!

@@ -10,6 +10,7 @@ mod agent;
 mod attempt;
 mod budget;
 mod chance;
+mod classes;
 pub mod config;
 mod eligibility;
 mod error;
@@ -35,6 +36,7 @@ mod watch;
 
 pub use agent::{Agent, AgentBuilder, AgentSnapshot};
 pub use attempt::{Attempt, AttemptKind, HEDGE_HEADER, HEDGE_MARK, Hold};
+pub use classes::CostClasses;
 pub use eligibility::{Call, Verdict};
 pub use error::{CallError, ConfigError};
 /// The types that snapshots are made of, and the contract with the controller.

@@ -17,6 +17,7 @@ pub use self::builder::RouteBuilder;
 pub(crate) use self::state::{Limits, RouteState, Tasks};
 use crate::agent::Keeper;
 use crate::attempt::Attempt;
+use crate::classes::{CostClasses, cost_classes};
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
 use crate::race;
@@ -134,8 +135,7 @@ impl Route {
     }
 
     /// What it does and has counted, for a debug page; a handler can return it as it is.
-    /// [`Agent::snapshot`](crate::Agent::snapshot) has all routes. Reading it costs some tens of
-    /// microseconds and no call anything.
+    /// [`Agent::snapshot`](crate::Agent::snapshot) has all routes. Taking one costs calls nothing.
     ///
     /// ```
     /// use axum::{Json, Router, routing::get};
@@ -205,5 +205,19 @@ impl RouteSnapshot {
             treated,
             holdout,
         }
+    }
+
+    /// Two kinds of calls under the route's one name, cheap ones and expensive ones, where what
+    /// callers waited clearly shows two. They share one threshold, which is right for neither: give
+    /// each kind an operation name of its own. (A replica that is several times slower than the
+    /// others looks alike; that one is named on the controller's pages.)
+    ///
+    /// None where there is one kind, or fewer than 1,000 calls to tell by. Less than a tenth that is
+    /// slow is no kind but a tail. Looks at some hundred numbers: for a debug page, not for each call.
+    pub fn cost_classes(&self) -> Option<CostClasses> {
+        let mut all = self.treated.clone();
+        // Full only after nine years at a million a second.
+        let _ = all.add(&self.holdout);
+        cost_classes(&all)
     }
 }

@@ -29,10 +29,10 @@ pub mod catalog_client {
         dead_code,
         missing_docs,
         clippy::wildcard_imports,
-        clippy::let_unit_value
+        clippy::let_unit_value,
     )]
-    use tonic::codegen::http::Uri;
     use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
     #[derive(Debug, Clone)]
     pub struct CatalogClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -60,13 +60,14 @@ pub mod catalog_client {
             F: tonic::service::Interceptor,
             T::ResponseBody: Default,
             T: tonic::codegen::Service<
-                    http::Request<tonic::body::Body>,
-                    Response = http::Response<
-                        <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
-                    >,
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
                 >,
-            <T as tonic::codegen::Service<http::Request<tonic::body::Body>>>::Error:
-                Into<StdError> + std::marker::Send + std::marker::Sync,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
         {
             CatalogClient::new(InterceptedService::new(inner, interceptor))
         }
@@ -106,30 +107,40 @@ pub mod catalog_client {
             &mut self,
             request: impl tonic::IntoRequest<super::GetRequest>,
         ) -> std::result::Result<tonic::Response<super::Item>, tonic::Status> {
-            self.inner.ready().await.map_err(|e| {
-                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
-            })?;
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static("/shop.v1.Catalog/Get");
             let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("shop.v1.Catalog", "Get"));
+            req.extensions_mut().insert(GrpcMethod::new("shop.v1.Catalog", "Get"));
             self.inner.unary(req, path, codec).await
         }
         /// Reads items, one message each.
         pub async fn list(
             &mut self,
             request: impl tonic::IntoRequest<super::ListRequest>,
-        ) -> std::result::Result<tonic::Response<tonic::codec::Streaming<super::Item>>, tonic::Status>
-        {
-            self.inner.ready().await.map_err(|e| {
-                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
-            })?;
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::Item>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static("/shop.v1.Catalog/List");
             let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("shop.v1.Catalog", "List"));
+            req.extensions_mut().insert(GrpcMethod::new("shop.v1.Catalog", "List"));
             self.inner.server_streaming(req, path, codec).await
         }
         /// Changes an item: must not run twice.
@@ -137,14 +148,18 @@ pub mod catalog_client {
             &mut self,
             request: impl tonic::IntoRequest<super::Item>,
         ) -> std::result::Result<tonic::Response<super::Item>, tonic::Status> {
-            self.inner.ready().await.map_err(|e| {
-                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
-            })?;
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static("/shop.v1.Catalog/Put");
             let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("shop.v1.Catalog", "Put"));
+            req.extensions_mut().insert(GrpcMethod::new("shop.v1.Catalog", "Put"));
             self.inner.unary(req, path, codec).await
         }
         /// Changes many: a stream of requests.
@@ -152,14 +167,18 @@ pub mod catalog_client {
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::Item>,
         ) -> std::result::Result<tonic::Response<super::Item>, tonic::Status> {
-            self.inner.ready().await.map_err(|e| {
-                tonic::Status::unknown(format!("Service was not ready: {}", e.into()))
-            })?;
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static("/shop.v1.Catalog/Import");
             let mut req = request.into_streaming_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("shop.v1.Catalog", "Import"));
+            req.extensions_mut().insert(GrpcMethod::new("shop.v1.Catalog", "Import"));
             self.inner.client_streaming(req, path, codec).await
         }
     }
@@ -171,7 +190,7 @@ pub mod catalog_server {
         dead_code,
         missing_docs,
         clippy::wildcard_imports,
-        clippy::let_unit_value
+        clippy::let_unit_value,
     )]
     use tonic::codegen::*;
     /// Generated trait containing gRPC methods that should be implemented for use with CatalogServer.
@@ -185,7 +204,8 @@ pub mod catalog_server {
         /// Server streaming response type for the List method.
         type ListStream: tonic::codegen::tokio_stream::Stream<
                 Item = std::result::Result<super::Item, tonic::Status>,
-            > + std::marker::Send
+            >
+            + std::marker::Send
             + 'static;
         /// Reads items, one message each.
         async fn list(
@@ -224,7 +244,10 @@ pub mod catalog_server {
                 max_encoding_message_size: None,
             }
         }
-        pub fn with_interceptor<F>(inner: T, interceptor: F) -> InterceptedService<Self, F>
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
         where
             F: tonic::service::Interceptor,
         {
@@ -279,15 +302,21 @@ pub mod catalog_server {
                 "/shop.v1.Catalog/Get" => {
                     #[allow(non_camel_case_types)]
                     struct GetSvc<T: Catalog>(pub Arc<T>);
-                    impl<T: Catalog> tonic::server::UnaryService<super::GetRequest> for GetSvc<T> {
+                    impl<T: Catalog> tonic::server::UnaryService<super::GetRequest>
+                    for GetSvc<T> {
                         type Response = super::Item;
-                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
                         fn call(
                             &mut self,
                             request: tonic::Request<super::GetRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
-                            let fut = async move { <T as Catalog>::get(&inner, request).await };
+                            let fut = async move {
+                                <T as Catalog>::get(&inner, request).await
+                            };
                             Box::pin(fut)
                         }
                     }
@@ -316,17 +345,24 @@ pub mod catalog_server {
                 "/shop.v1.Catalog/List" => {
                     #[allow(non_camel_case_types)]
                     struct ListSvc<T: Catalog>(pub Arc<T>);
-                    impl<T: Catalog> tonic::server::ServerStreamingService<super::ListRequest> for ListSvc<T> {
+                    impl<
+                        T: Catalog,
+                    > tonic::server::ServerStreamingService<super::ListRequest>
+                    for ListSvc<T> {
                         type Response = super::Item;
                         type ResponseStream = T::ListStream;
-                        type Future =
-                            BoxFuture<tonic::Response<Self::ResponseStream>, tonic::Status>;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
                         fn call(
                             &mut self,
                             request: tonic::Request<super::ListRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
-                            let fut = async move { <T as Catalog>::list(&inner, request).await };
+                            let fut = async move {
+                                <T as Catalog>::list(&inner, request).await
+                            };
                             Box::pin(fut)
                         }
                     }
@@ -355,12 +391,21 @@ pub mod catalog_server {
                 "/shop.v1.Catalog/Put" => {
                     #[allow(non_camel_case_types)]
                     struct PutSvc<T: Catalog>(pub Arc<T>);
-                    impl<T: Catalog> tonic::server::UnaryService<super::Item> for PutSvc<T> {
+                    impl<T: Catalog> tonic::server::UnaryService<super::Item>
+                    for PutSvc<T> {
                         type Response = super::Item;
-                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
-                        fn call(&mut self, request: tonic::Request<super::Item>) -> Self::Future {
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::Item>,
+                        ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
-                            let fut = async move { <T as Catalog>::put(&inner, request).await };
+                            let fut = async move {
+                                <T as Catalog>::put(&inner, request).await
+                            };
                             Box::pin(fut)
                         }
                     }
@@ -389,15 +434,21 @@ pub mod catalog_server {
                 "/shop.v1.Catalog/Import" => {
                     #[allow(non_camel_case_types)]
                     struct ImportSvc<T: Catalog>(pub Arc<T>);
-                    impl<T: Catalog> tonic::server::ClientStreamingService<super::Item> for ImportSvc<T> {
+                    impl<T: Catalog> tonic::server::ClientStreamingService<super::Item>
+                    for ImportSvc<T> {
                         type Response = super::Item;
-                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
                         fn call(
                             &mut self,
                             request: tonic::Request<tonic::Streaming<super::Item>>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
-                            let fut = async move { <T as Catalog>::import(&inner, request).await };
+                            let fut = async move {
+                                <T as Catalog>::import(&inner, request).await
+                            };
                             Box::pin(fut)
                         }
                     }
@@ -423,19 +474,25 @@ pub mod catalog_server {
                     };
                     Box::pin(fut)
                 }
-                _ => Box::pin(async move {
-                    let mut response = http::Response::new(tonic::body::Body::default());
-                    let headers = response.headers_mut();
-                    headers.insert(
-                        tonic::Status::GRPC_STATUS,
-                        (tonic::Code::Unimplemented as i32).into(),
-                    );
-                    headers.insert(
-                        http::header::CONTENT_TYPE,
-                        tonic::metadata::GRPC_CONTENT_TYPE,
-                    );
-                    Ok(response)
-                }),
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
             }
         }
     }

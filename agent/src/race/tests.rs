@@ -2,7 +2,10 @@
 
 mod alone;
 mod drops;
+mod figures;
+mod further;
 mod load;
+mod odd;
 mod order;
 mod permits;
 mod rig;

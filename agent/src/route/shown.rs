@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hedgerow_protocol::directive::OffReason;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{Effective, Refusal, Totals};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -47,7 +48,7 @@ struct Does {
 pub(super) fn effective<S: Serializer>(does: &Effective, serializer: S) -> Result<S::Ok, S::Error> {
     Does {
         mode: does.mode.as_str(),
-        reason: does.mode.reason().map(|reason| reason.as_str()),
+        reason: does.mode.reason().map(OffReason::as_str),
         own_off: does.own_off,
         threshold_ms: does.threshold.map(|threshold| ms(threshold.get())),
         probability: does.probability.get(),

@@ -2,26 +2,9 @@
 //!
 //! Whoever shows the metrics, shows this table: names, labels and values cannot differ between
 //! Prometheus and OpenTelemetry. Counters end in `_total`, times are in seconds.
-//!
-//! | metric | kind | labels beside `dependency`, `operation` |
-//! |---|---|---|
-//! | `hedgerow_calls_total` | counter | `arm` (treated, holdout: `outcome` answered, failed; eligible: started, abandoned; not_eligible: started) |
-//! | `hedgerow_crossed_total` | counter | |
-//! | `hedgerow_attempts_total` | counter | `kind` (primary, hedge), `outcome` (sent, finished, failed, won) |
-//! | `hedgerow_refused_total` | counter | `reason` |
-//! | `hedgerow_threshold_past_deadline_total` | counter | |
-//! | `hedgerow_push_back_total` | counter | |
-//! | `hedgerow_probation_skipped_total` | counter | |
-//! | `hedgerow_call_seconds` | histogram | `arm` |
-//! | `hedgerow_threshold_seconds` | gauge; absent where there is none | |
-//! | `hedgerow_budget_ratio`, `hedgerow_tokens` | gauge | |
-//! | `hedgerow_mode` | gauge, 1 for the mode in force | `mode`, `reason` |
-//! | `hedgerow_attempts_in_flight`, `hedgerow_watched_losers` | gauge | |
-//! | `hedgerow_link_state` | gauge, 1 for the state | `state`; without a route |
-//! | `hedgerow_unreported_routes` | gauge | without a route |
-//! | `hedgerow_directives_refused_total` | counter | by the agent; `scope` (directive, set); without a route |
-//! | `hedgerow_reports_refused_total` | counter | by the controller; without a route |
+//! The README has the table for readers; a test keeps the two alike.
 
+use hedgerow_protocol::directive::OffReason;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{LinkState, Refusal};
 
@@ -124,7 +107,7 @@ impl Family {
     }
 }
 
-pub(super) static FAMILIES: [Family; 18] = [
+pub(super) static FAMILIES: [Family; 20] = [
     Family {
         name: "hedgerow_calls_total",
         help: "Calls, by arm and how they ended.",
@@ -148,6 +131,22 @@ pub(super) static FAMILIES: [Family; 18] = [
         kind: Kind::Counter,
         labels: &["kind", "outcome"],
         of: Of::Routes(attempts),
+    },
+    Family {
+        name: "hedgerow_hedges_total",
+        help: "Hedges sent, by what for: the call crossed, crossed again, or its attempts failed.",
+        unit: "{hedge}",
+        kind: Kind::Counter,
+        labels: &["cause"],
+        of: Of::Routes(hedges),
+    },
+    Family {
+        name: "hedgerow_further_refused_total",
+        help: "Second hedges, and hedges on error, that were not admitted.",
+        unit: "{hedge}",
+        kind: Kind::Counter,
+        labels: &[],
+        of: Of::Routes(|route, emit| emit(&[], Value::Count(route.totals.further_refused))),
     },
     Family {
         name: "hedgerow_refused_total",
@@ -229,7 +228,7 @@ pub(super) static FAMILIES: [Family; 18] = [
         kind: Kind::Gauge,
         labels: &["mode", "reason"],
         of: Of::Routes(|route, emit| {
-            let reason = route.mode.reason().map_or("", |reason| reason.as_str());
+            let reason = route.mode.reason().map_or("", OffReason::as_str);
             let labels = [("mode", route.mode.as_str()), ("reason", reason)];
             emit(&labels, Value::Level(1.0));
         }),
@@ -324,12 +323,23 @@ fn attempts(route: &OfRoute, emit: Emit<'_>) {
         ("primary", "sent", t.started),
         ("primary", "finished", t.primary_finished),
         ("primary", "failed", t.primary_errors),
-        ("hedge", "sent", t.hedged),
+        ("hedge", "sent", t.hedges()),
         ("hedge", "finished", t.hedge_finished),
         ("hedge", "failed", t.hedge_errors),
-        ("hedge", "won", t.won),
+        ("hedge", "won", t.won + t.won_on_error),
     ] {
         emit(&[("kind", kind), ("outcome", outcome)], Value::Count(count));
+    }
+}
+
+fn hedges(route: &OfRoute, emit: Emit<'_>) {
+    let t = &route.totals;
+    for (cause, count) in [
+        ("crossed", t.hedged),
+        ("again", t.hedged_again),
+        ("error", t.hedged_on_error),
+    ] {
+        emit(&[("cause", cause)], Value::Count(count));
     }
 }
 

@@ -112,7 +112,7 @@ impl Drop for Told {
 
 fn tell(mut story: Story) {
     let span = mem::replace(&mut story.span, Span::none());
-    let attempts = 1 + story.hedges.len() as i64;
+    let attempts = i64::try_from(1 + story.hedges.len()).unwrap_or(i64::MAX);
     let sent = story.primary.iter().chain(&story.hedges);
     let replicas: Vec<_> = sent.map(|replica| replica.name.as_str()).collect();
     let text = |text: &str| Some(Figure::Text(text.to_owned()));

@@ -1,11 +1,19 @@
 //! The tower layer.
 
+#[path = "../../examples/tower_layer.rs"]
+#[allow(dead_code, reason = "its main is for running it by itself")]
+mod tower_layer;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hedgerow_agent::layer::{HedgeLayer, HedgePolicy};
-use hedgerow_agent::{Agent, Attempt, AttemptKind, Call, CallError, Replicas, Route, Verdict};
+use hedgerow_agent::{
+    Agent, Attempt, AttemptKind, Call, CallError, HEDGE_MARK, Replicas, Route, Verdict,
+};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, Service, ServiceExt};
 
@@ -136,5 +144,82 @@ async fn a_request_that_cannot_be_had_twice_is_not_eligible() {
             sent.load(Ordering::Relaxed)
         ),
         (1, 1)
+    );
+}
+
+/// Counts its duplicates, and makes only so many.
+#[derive(Clone)]
+struct Counting {
+    made: Arc<AtomicU64>,
+    most: u64,
+}
+
+impl HedgePolicy<Get, String, String> for Counting {
+    fn call(&self, _: &Get) -> Call {
+        Call::idempotent()
+    }
+    fn duplicate(&self, request: &Get) -> Option<Get> {
+        let made = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+        (made <= self.most).then(|| request.clone())
+    }
+    fn prepare(&self, request: Get, attempt: &Attempt) -> Get {
+        Reads.prepare(request, attempt)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_duplicated_once_beforehand_and_once_for_each_attempt_made() {
+    let route = hedging_route().await;
+    let sent = Arc::new(AtomicU64::new(0));
+    // Slow enough to be hedged, or not; the duplicates that makes.
+    for (primary_ms, most, duplicates) in [(1, 9, 1), (5_000, 9, 2), (5_000, 1, 2)] {
+        let policy = Counting {
+            made: Arc::default(),
+            most,
+        };
+        let made = policy.made.clone();
+        // The layer is Clone, too: a stack of layers can be made again from the same one.
+        let layer = HedgeLayer::new(route.clone(), policy).clone();
+        let hedged = layer.layer(service(&sent));
+        hedged.oneshot(Get::taking(primary_ms)).await.unwrap();
+        assert_eq!(made.load(Ordering::Relaxed), duplicates);
+    }
+    assert_eq!(
+        route.snapshot().totals.won,
+        2,
+        "the one kept is as good, where there is no other"
+    );
+}
+
+/// Answers each line, and says whether it was marked.
+async fn line_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (read, mut write) = stream.split();
+                let mut line = String::new();
+                BufReader::new(read).read_line(&mut line).await.unwrap();
+                let line = line.trim_start_matches(HEDGE_MARK).trim();
+                // A client that is gone is no error of this server.
+                let _ = write.write_all(format!("{line} done\n").as_bytes()).await;
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_runs_against_real_servers() {
+    let replicas = [line_server().await, line_server().await];
+    let names: Vec<_> = replicas.iter().map(String::as_str).collect();
+    let lines = tower_layer::run(&names, 20).await.unwrap();
+    assert_eq!(
+        lines,
+        [
+            "the last answer: get 19 done",
+            "20 eligible calls, 1 others, 0 hedged"
+        ]
     );
 }

@@ -6,6 +6,8 @@ mod cost;
 #[cfg(all(feature = "service-config", feature = "tonic"))]
 mod grpc;
 mod hedging;
+#[cfg(feature = "hyper-client")]
+mod hyper;
 mod layer;
 mod link;
 #[cfg(feature = "opentelemetry")]
@@ -13,9 +15,15 @@ mod meter;
 mod metrics;
 mod paused;
 mod pinned;
+#[cfg(feature = "reqwest")]
+mod reqwest;
 mod retries;
+#[cfg(all(feature = "service-config", feature = "tonic"))]
+mod service_config;
 mod snapshot;
 mod span;
 #[cfg(any(feature = "hyper-client", feature = "reqwest", feature = "tonic"))]
 mod warm;
+#[cfg(any(feature = "hyper-client", feature = "reqwest"))]
+mod web;
 mod without_controller;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hedgerow_agent::{Agent, Call, Route};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Meter, MeterProvider};
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData};
+use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData, ScopeMetrics};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 use prometheus::{Registry, TextEncoder};
 use tokio::task::yield_now;
@@ -40,7 +40,7 @@ impl Host {
         self.provider.force_flush().unwrap();
         let mut series = Series::new();
         for collected in self.exporter.get_finished_metrics().unwrap() {
-            for metric in collected.scope_metrics().flat_map(|scope| scope.metrics()) {
+            for metric in collected.scope_metrics().flat_map(ScopeMetrics::metrics) {
                 read(metric, &mut series);
             }
         }
@@ -261,4 +261,26 @@ async fn a_mode_that_is_over_is_no_longer_shown() {
         tokio::time::sleep(10 * MS).await;
     }
     assert_eq!(mode(), "off");
+}
+
+#[tokio::test(start_paused = true)]
+async fn forty_seven_routes_keep_within_the_sdks_limit() {
+    let host = Host::new();
+    let agent = Agent::builder()
+        .service("shop")
+        .meter(host.meter())
+        .connect()
+        .await
+        .unwrap();
+    let build = |nth| agent.route("catalog", &format!("get-{nth}")).build();
+    let routes: Vec<_> = (0..47).map(|nth| build(nth).unwrap()).collect();
+    let series = host.collect();
+    let buckets = of(&series, "hedgerow_call_seconds_bucket_total");
+    assert_eq!(buckets.len(), 42 * routes.len());
+    let overflow = |labels: &BTreeSet<(String, String)>| {
+        labels
+            .iter()
+            .any(|(name, _)| name == "otel.metric.overflow")
+    };
+    assert!(!series.keys().any(|(_, labels)| overflow(labels)));
 }

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::future::pending;
-use std::pin::Pin;
 
 use bytes::Bytes;
 use http::header::HeaderMap;
@@ -62,15 +61,7 @@ pub(super) struct Failure {
 impl Failure {
     fn of(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         let error = error.into();
-        let timed_out = {
-            let mut source: Option<&(dyn Error + 'static)> = Some(&*error);
-            std::iter::from_fn(|| {
-                let this = source?;
-                source = this.source();
-                Some(this)
-            })
-            .any(|error| error.is::<TimeoutExpired>())
-        };
+        let timed_out = has_timed_out(&*error);
         let status = Status::from_error(error);
         let code = if timed_out {
             Code::DeadlineExceeded
@@ -88,6 +79,11 @@ impl Failure {
     pub(super) fn into_status(self) -> Status {
         self.status
     }
+}
+
+/// Whether a timer of the channel's own is what an error comes from.
+fn has_timed_out(error: &(dyn Error + 'static)) -> bool {
+    error.is::<TimeoutExpired>() || error.source().is_some_and(has_timed_out)
 }
 
 pub(super) fn deadline_exceeded() -> Status {
@@ -171,7 +167,7 @@ async fn answer(
 const GRPC_STATUS: &str = "grpc-status";
 
 async fn first_frame(body: &mut Body) -> Result<Option<Frame<Bytes>>, Failure> {
-    while let Some(frame) = Pin::new(&mut *body).frame().await {
+    while let Some(frame) = body.frame().await {
         let frame = frame.map_err(Failure::of)?;
         let nothing = frame.data_ref().is_some_and(Bytes::is_empty);
         if !nothing {

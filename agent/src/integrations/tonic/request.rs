@@ -98,7 +98,9 @@ impl Ready {
             Some([all]) if self.ended => Some((*all).clone()),
             Some(parts) if self.ended => {
                 let mut all = BytesMut::with_capacity(self.bytes);
-                parts.iter().for_each(|part| all.extend_from_slice(part));
+                for part in parts {
+                    all.extend_from_slice(part);
+                }
                 Some(all.freeze())
             }
             _ => None,

@@ -82,7 +82,7 @@ mod tests {
             ("1500m", Some(Duration::from_millis(1500))),
             ("10S", Some(Duration::from_secs(10))),
             ("2M", Some(Duration::from_mins(2))),
-            ("99999999H", Some(Duration::from_secs(99_999_999 * 3600))),
+            ("99999999H", Some(Duration::from_hours(99_999_999))),
             ("0m", Some(Duration::ZERO)),
             ("", None),
             ("m", None),

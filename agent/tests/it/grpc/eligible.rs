@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use hedgerow_agent::integrations::service_config::ServiceConfig;
-use hedgerow_agent::integrations::tonic::HedgedChannel;
+use hedgerow_agent::integrations::tonic::{HedgedChannel, HedgedChannelBuilder};
+use hedgerow_agent::{Agent, Replicas};
 use tonic::Request;
 
-use super::shop::{GetRequest, Item, Plan};
-use super::{DEADLINE, Rig};
-use crate::warm::all_freed;
+use super::shop::{GetRequest, Item, Plan, Replica, list};
+use super::{CatalogClient, DEADLINE, Rig};
+use crate::warm::{self, all_freed};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -37,9 +38,7 @@ async fn b18_a_method_that_is_not_listed_is_never_hedged() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b18_what_cannot_be_sent_again_is_never_hedged_though_listed() {
-    let set = |channel: hedgerow_agent::integrations::tonic::HedgedChannelBuilder| {
-        channel.all_idempotent().request_bytes_max(1024)
-    };
+    let set = |channel: HedgedChannelBuilder| channel.all_idempotent().request_bytes_max(1024);
     let mut rig = Rig::with(DEADLINE, set).await;
     slow(&rig);
     let item = |id| Item {
@@ -81,9 +80,7 @@ async fn a_service_config_says_what_is_hedged_and_for_how_long() {
         "hedgingPolicy": { "maxAttempts": 2, "hedgingDelay": "0.1s" }
     }] }"#;
     let config = ServiceConfig::parse(config).unwrap();
-    let set = |channel: hedgerow_agent::integrations::tonic::HedgedChannelBuilder| {
-        channel.service_config(config)
-    };
+    let set = |channel: HedgedChannelBuilder| channel.service_config(config);
     let mut rig = Rig::with(DEADLINE, set).await;
     slow(&rig);
     rig.client.get(GetRequest::default()).await.unwrap();
@@ -119,7 +116,7 @@ async fn a_requests_own_timeout_is_the_deadline_of_all_its_attempts() {
 
 /// What was left of the deadline when each request was sent.
 fn timeouts(rig: &Rig) -> Vec<Duration> {
-    let seen = rig.replicas.iter().flat_map(|it| it.seen());
+    let seen = rig.replicas.iter().flat_map(Replica::seen);
     seen.map(|seen| {
         let text = seen.timeout.expect("every attempt is told");
         let micros = text.strip_suffix('u').expect("under 100 seconds");
@@ -131,15 +128,15 @@ fn timeouts(rig: &Rig) -> Vec<Duration> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_method_can_have_a_route_of_its_own() {
     let rig = Rig::reads(DEADLINE).await;
-    let list = super::list(&rig.replicas);
-    let own = crate::warm::route(&list, DEADLINE).await;
+    let replicas = list(&rig.replicas);
+    let own = warm::route(&replicas, DEADLINE).await;
     let started = own.snapshot().totals.started;
-    let channel = HedgedChannel::builder(rig.route.clone(), list)
+    let channel = HedgedChannel::builder(rig.route.clone(), replicas)
         .all_idempotent()
         .method_route("/shop.v1.Catalog/Get", own.clone())
         .build()
         .unwrap();
-    let mut client = super::CatalogClient::new(channel);
+    let mut client = CatalogClient::new(channel);
     let before = rig.route.snapshot().totals.started;
     client.get(GetRequest::default()).await.unwrap();
     client.put(Item::default()).await.unwrap();
@@ -149,8 +146,8 @@ async fn a_method_can_have_a_route_of_its_own() {
 
 #[tokio::test]
 async fn a_method_that_is_no_path_is_refused() {
-    let list = hedgerow_agent::Replicas::new([("a:1", None)]).unwrap();
-    let agent = hedgerow_agent::Agent::builder().connect().await.unwrap();
+    let list = Replicas::new([("a:1", None)]).unwrap();
+    let agent = Agent::builder().connect().await.unwrap();
     let route = agent.route("catalog", "get").build().unwrap();
     for method in ["Get", "shop.v1.Catalog/Get", "/shop.v1.Catalog", "/shop/"] {
         let built = HedgedChannel::builder(route.clone(), list.clone())

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use hedgerow_agent::integrations::tonic::{GrpcVerdicts, pass_on};
-use hedgerow_agent::{HEDGE_HEADER, HEDGE_MARK, Verdict};
+use hedgerow_agent::integrations::tonic::{
+    GrpcVerdicts, HedgedChannel, HedgedChannelBuilder, pass_on,
+};
+use hedgerow_agent::{HEDGE_HEADER, HEDGE_MARK, Replicas, Verdict};
 use hedgerow_protocol::report::Refusal;
 use tonic::{Code, Request, Status};
 
 use super::shop::{FOR_EVER, Failing, GetRequest, Item, Plan};
-use super::{DEADLINE, Rig};
-use crate::warm::all_freed;
+use super::{CatalogClient, DEADLINE, Rig};
+use crate::warm::{self, all_freed};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -18,19 +20,19 @@ async fn get(rig: &mut Rig) -> Result<Item, Status> {
     answer.map(tonic::Response::into_inner)
 }
 
-fn failing(code: Code, message: &'static str) -> Option<Failing> {
-    Some(Failing {
+fn failing(code: Code, message: &'static str) -> Failing {
+    Failing {
         code,
         message,
         push_back: false,
-    })
+    }
 }
 
 /// The primary fails while its hedge is under way.
 fn primary_fails() -> Plan {
     Plan {
         takes: 400 * MS,
-        fails: failing(Code::Unavailable, "the primary"),
+        fails: Some(failing(Code::Unavailable, "the primary")),
         ..Plan::default()
     }
 }
@@ -40,7 +42,7 @@ async fn c02_where_both_fail_the_caller_sees_the_primarys_status_word_for_word()
     let mut rig = Rig::reads(DEADLINE).await;
     let hedge = Plan {
         takes: 700 * MS,
-        fails: failing(Code::Internal, "the hedge"),
+        fails: Some(failing(Code::Internal, "the hedge")),
         ..Plan::default()
     };
     for replica in &rig.replicas {
@@ -93,11 +95,11 @@ async fn c14_push_back_is_counted_and_never_hedged() {
             Code::ResourceExhausted,
             failing(Code::ResourceExhausted, "full"),
         ),
-        (Code::Unavailable, Some(pushed_back)),
+        (Code::Unavailable, pushed_back),
     ] {
         for replica in &rig.replicas {
             replica.does(Plan {
-                fails: fails.clone(),
+                fails: Some(fails.clone()),
                 ..Plan::default()
             });
         }
@@ -114,14 +116,12 @@ async fn c14_push_back_is_counted_and_never_hedged() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_negative_answer_is_an_answer_unless_it_is_said_otherwise() {
     let not_found = Plan {
-        fails: failing(Code::NotFound, "no such item"),
+        fails: Some(failing(Code::NotFound, "no such item")),
         ..Plan::default()
     };
     let verdicts = GrpcVerdicts::new().with(Code::NotFound, Verdict::Fatal);
     for (verdicts, failed) in [(GrpcVerdicts::new(), 0), (verdicts, 1)] {
-        let set = |channel: hedgerow_agent::integrations::tonic::HedgedChannelBuilder| {
-            channel.all_idempotent().verdicts(verdicts)
-        };
+        let set = |channel: HedgedChannelBuilder| channel.all_idempotent().verdicts(verdicts);
         let mut rig = Rig::with(DEADLINE, set).await;
         for replica in &rig.replicas {
             replica.does(not_found.clone());
@@ -171,14 +171,13 @@ async fn a_replica_that_is_not_there_is_unavailable() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().to_string()
     };
-    let list = hedgerow_agent::Replicas::new([(nobody.as_str(), None)]).unwrap();
-    let route = crate::warm::route(&list, DEADLINE).await;
-    let channel =
-        hedgerow_agent::integrations::tonic::HedgedChannel::builder(route.clone(), list.clone())
-            .all_idempotent()
-            .build()
-            .unwrap();
-    rig.client = super::shop::CatalogClient::new(channel);
+    let list = Replicas::new([(nobody.as_str(), None)]).unwrap();
+    let route = warm::route(&list, DEADLINE).await;
+    let channel = HedgedChannel::builder(route.clone(), list.clone())
+        .all_idempotent()
+        .build()
+        .unwrap();
+    rig.client = CatalogClient::new(channel);
     assert_eq!(get(&mut rig).await.unwrap_err().code(), Code::Unavailable);
     // Discovery finds another one.
     let found = rig.replicas[0].address.to_string();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tonic::{Code, Request, Status};
 
-use super::shop::{FOR_EVER, Item, ListRequest, PICTURE, Plan, letter};
+use super::shop::{FOR_EVER, Item, ListRequest, PICTURE, Plan, Replica, letter};
 use super::{DEADLINE, Rig};
 use crate::warm::{all_freed, answered, eventually};
 
@@ -146,6 +146,6 @@ async fn a_stream_may_be_read_past_the_deadline_where_it_is_said_so() {
         rest += 1;
     }
     assert_eq!(rest, COUNT - 1);
-    let seen = rig.replicas.iter().flat_map(|it| it.seen());
+    let seen = rig.replicas.iter().flat_map(Replica::seen);
     assert!(seen.into_iter().all(|seen| seen.timeout.is_none()));
 }
