@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::http::{Error as RequestError, HeaderMap, Request, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use hedgerow_agent::{
@@ -38,7 +38,7 @@ enum CatalogError {
     #[error("the catalog answered {0}")]
     Status(StatusCode),
     #[error("the request could not be made")]
-    Request(#[from] http::Error),
+    Request(#[from] RequestError),
     #[error("the catalog could not be reached")]
     Connect(#[from] hyper_util::client::legacy::Error),
     #[error("the catalog's answer broke off")]

@@ -17,6 +17,7 @@ use crate::error::ConfigError;
 use crate::host::Host;
 use crate::link::{self, LinkHandle};
 use crate::route::RouteBuilder;
+use crate::standalone;
 use crate::telemetry;
 
 pub(crate) use self::shared::Shared;
@@ -70,6 +71,10 @@ impl Agent {
             settings.zone,
             settings.build,
             settings.link.is_some(),
+            settings
+                .policy_file
+                .as_ref()
+                .map(|opened| opened.file.clone()),
         ));
         if let Some(registry) = &settings.registry {
             telemetry::register(registry, &shared)?;
@@ -83,6 +88,9 @@ impl Agent {
             Some(Arc::new(link::spawn(host, &settings)?))
         } else {
             tokio::spawn(look_after(shared.clone()));
+            if let Some(opened) = settings.policy_file {
+                tokio::spawn(standalone::watch(shared.clone(), opened));
+            }
             None
         };
         tracing::info!(
@@ -127,14 +135,20 @@ impl Agent {
     }
 
     /// Says goodbye to the controller, with a last report, and ends the losers being watched. Waits 2 s
-    /// at most for the controller and 5 s for losers, and far less where both are well. Calls go on, by
-    /// what was directed last. Twice does no harm.
+    /// at most for the controller and 5 s for losers, and far less where both are well. Twice does no
+    /// harm.
+    ///
+    /// Calls go on, and are counted, but nothing is hedged any more, from the moment this is called:
+    /// thresholds, leases and the agent's own switch-off are renewed by nobody from then on, and
+    /// hedging by figures that only get older is worse than none. Hedges under way go on, nobody
+    /// stays on probation, and what was off stays off. For a new start build a new agent.
     ///
     /// Not needed for the service's own sake: an agent that is dropped ends by itself. It spares
     /// operators an agent that looks lost.
     pub async fn shutdown(&self) {
         let tasks = &self.keeper.shared.tasks;
         tasks.stopping.cancel();
+        self.keeper.shared.close(Instant::now());
         tasks.tracker.close();
         let link = self.keeper.link.lock().clone();
         if let Some(link) = link {

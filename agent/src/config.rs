@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use crate::agent::Agent;
 use crate::error::ConfigError;
 use crate::link::LinkSettings;
+use crate::standalone;
 
 /// Environment variables read by [`AgentBuilder::from_env`].
 pub mod env {
@@ -22,6 +23,8 @@ pub mod env {
     pub const CA_CERTIFICATE_FILE: &str = "HEDGEROW_CA_CERTIFICATE_FILE";
     /// The failure domain this process runs in.
     pub const ZONE: &str = "HEDGEROW_ZONE";
+    /// A file with policies, for an agent without a controller.
+    pub const POLICY_FILE: &str = "HEDGEROW_POLICY_FILE";
 }
 
 /// Settings of an agent: see [`Agent::builder`]. Nothing is checked before
@@ -41,6 +44,7 @@ pub struct AgentBuilder {
     registry: Option<prometheus::Registry>,
     #[cfg(feature = "opentelemetry")]
     meter: Option<opentelemetry::metrics::Meter>,
+    policy_file: Option<PathBuf>,
 }
 
 /// Checked settings.
@@ -53,6 +57,7 @@ pub(crate) struct Settings {
     pub(crate) registry: Option<prometheus::Registry>,
     #[cfg(feature = "opentelemetry")]
     pub(crate) meter: Option<opentelemetry::metrics::Meter>,
+    pub(crate) policy_file: Option<standalone::Opened>,
 }
 
 impl AgentBuilder {
@@ -78,7 +83,8 @@ impl AgentBuilder {
     }
 
     /// The controller's address: `https://host:port`, or `http://` to this machine. Without one the
-    /// agent observes, and hedges only where [`RouteBuilder::hedge_standalone`] says so.
+    /// agent observes, and hedges only where [`RouteBuilder::hedge_standalone`] or a
+    /// [`policy_file`](Self::policy_file) says so.
     ///
     /// [`RouteBuilder::hedge_standalone`]: crate::RouteBuilder::hedge_standalone
     pub fn controller(mut self, address: impl Into<String>) -> Self {
@@ -113,6 +119,32 @@ impl AgentBuilder {
     /// machine.
     pub fn allow_plaintext(mut self, allow: bool) -> Self {
         self.allow_plaintext = allow;
+        self
+    }
+
+    /// A file with the policies to hedge by, for an agent without a controller: TOML, a `[[policy]]`
+    /// for each dependency, with the fields of [`PolicyDraft`](crate::PolicyDraft). Beside its word
+    /// [`RouteBuilder::hedge_standalone`] does not count; a dependency it does not name is hedged as
+    /// the code says, or observed.
+    ///
+    /// ```toml
+    /// [[policy]]
+    /// dependency = "catalog"
+    /// intent = "hedge"         # off, observe or hedge
+    /// percentile = 0.95        # 0.92 to 0.999: a call slower than this may be hedged
+    /// budget = 0.08            # above 0, at most 0.25: hedges as a share of calls
+    /// threshold_max_ms = 250.0 # never wait longer
+    /// ```
+    ///
+    /// [`connect`](Self::connect) refuses a file that cannot be read or is not good. From then on it
+    /// is looked at every two seconds, and taken again, whole, when its content is another one and
+    /// half a second later still the same. A change loses nothing that was learned. A file that is
+    /// not good, or gone, is logged and counted (`hedgerow_policy_file_refused_total`), and the last
+    /// good one holds.
+    ///
+    /// [`RouteBuilder::hedge_standalone`]: crate::RouteBuilder::hedge_standalone
+    pub fn policy_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.policy_file = Some(path.into());
         self
     }
 
@@ -177,6 +209,9 @@ impl AgentBuilder {
         self.ca_certificate_file = self
             .ca_certificate_file
             .or_else(|| variable(env::CA_CERTIFICATE_FILE).map(PathBuf::from));
+        self.policy_file = self
+            .policy_file
+            .or_else(|| variable(env::POLICY_FILE).map(PathBuf::from));
         if self.token.is_none() && self.token_file.is_none() {
             self.token = variable(env::TOKEN).map(SecretString::from);
             if self.token.is_none() {
@@ -220,6 +255,17 @@ impl AgentBuilder {
             .zone
             .map(|text| name("zone", text, ZoneName::new))
             .transpose()?;
+        if self.controller.is_some() && self.policy_file.is_some() {
+            return Err(ConfigError::Conflict {
+                field: "policy_file",
+                conflict: "the agent has a controller, whose policies it follows: set them there, \
+                           or leave the controller out",
+            });
+        }
+        let policy_file = match self.policy_file {
+            None => None,
+            Some(path) => Some(standalone::open(path).await?),
+        };
         let link = match &self.controller {
             None => None,
             Some(endpoint) => {
@@ -258,6 +304,7 @@ impl AgentBuilder {
             registry: self.registry,
             #[cfg(feature = "opentelemetry")]
             meter: self.meter,
+            policy_file,
         })
     }
 }
@@ -322,6 +369,20 @@ mod tests {
         let link = settings.link.unwrap();
         assert_eq!(link.endpoint, "http://127.0.0.1:7420");
         assert_eq!(link.token.expose_secret(), "from-environment");
+    }
+
+    #[tokio::test]
+    async fn the_environment_names_the_policy_file_too() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "policy = []").unwrap();
+        let path = file.path().to_str().unwrap();
+        let variables = |name: &str| (name == env::POLICY_FILE).then(|| path.to_owned());
+        let settings = Agent::builder().filled_from(variables).check().await;
+        assert!(settings.unwrap().policy_file.is_some());
+        let given = Agent::builder()
+            .policy_file("/nowhere")
+            .filled_from(variables);
+        assert_eq!(refused(given).await, "policy_file: cannot read /nowhere");
     }
 
     #[test]

@@ -90,6 +90,15 @@ pub enum ConfigError {
         #[source]
         source: std::io::Error,
     },
+    /// A policy file that cannot stand.
+    #[error("policy_file: {} cannot be taken", path.display())]
+    PolicyFile {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, what is wrong, and what was expected.
+        #[source]
+        error: crate::standalone::PolicyFileError,
+    },
     /// The controller's address, token or certificate does not make a link.
     #[error(transparent)]
     Link(#[from] crate::link::LinkError),

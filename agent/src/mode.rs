@@ -9,10 +9,15 @@
 //! ```
 //! An off that came from a controller has no arrow out but another directive. A probing route
 //! without its controller is off: nobody is there to read the probes.
+//!
+//! Without a controller the orders are the service's own policy: the policy file's, where that names
+//! the dependency, else the code's. After the agent's shutdown nobody renews anything any more, so
+//! nothing is hedged, whoever ordered it.
 
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Directive, LiveValues, Mode, OffReason, Stamp, Standing};
+use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::limits::{
     BUDGET_MAX, CAP_MAX, FALLBACK_BUDGET, FALLBACK_DECAY, HEARTBEAT_DEFAULT, LEASE_DEFAULT,
     LEASE_MAX, LEASE_MIN,
@@ -111,6 +116,24 @@ pub(crate) struct RouteMode {
     unnamed_since: Option<Duration>,
     /// The controller let go of all it directed.
     released: bool,
+    /// What the service's code said, for when the policy file says nothing.
+    code: Option<Box<Policy>>,
+    /// The agent has shut down.
+    closed: bool,
+}
+
+/// Who decides which replicas are on probation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum ProbationRule<'a> {
+    /// Nobody may be.
+    None,
+    /// Exactly these.
+    Directed(&'a [ReplicaName]),
+    /// The agent, by its own figures.
+    Own,
+    /// The same, among those that the controller had put there before it was gone: whether the
+    /// policy allows more is not known.
+    OwnAmong(&'a [ReplicaName]),
 }
 
 /// What the agent does on the route now.
@@ -150,9 +173,56 @@ fn default_percentile() -> Quantile {
 impl RouteMode {
     /// Orders from the service's own code. Only for agents without a controller.
     pub(crate) fn own(policy: Policy) -> Self {
+        let policy = Box::new(policy);
         Self {
-            source: Source::Own(Box::new(policy)),
+            source: Source::Own(policy.clone()),
+            code: Some(policy),
             ..Self::default()
+        }
+    }
+
+    /// What the policy file says of the dependency now. Where it says nothing the code's word holds
+    /// again, or nobody's. Only for agents without a controller: a directive stays.
+    pub(crate) fn set_file_policy(&mut self, policy: Option<&Policy>) {
+        if matches!(self.source, Source::Directive(_)) {
+            return;
+        }
+        let file = policy.map(|policy| Box::new(policy.clone()));
+        let policy = file.or_else(|| self.code.clone());
+        self.source = policy.map_or(Source::Nobody, Source::Own);
+    }
+
+    /// The agent has shut down.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// Who decides now which replicas are on probation. A route that only observes changes nothing
+    /// about a call, so not where it goes either.
+    pub(crate) fn probation_rule(&self, now: Duration, link: &LinkClock) -> ProbationRule<'_> {
+        match &self.source {
+            _ if self.closed || self.released => ProbationRule::None,
+            Source::Own(policy) if policy.probation() && policy.intent() == Intent::Hedge => {
+                ProbationRule::Own
+            }
+            Source::Nobody | Source::Own(_) => ProbationRule::None,
+            Source::Directive(directive) => {
+                let overdue = link.overdue(now, self.lease(), self.unnamed_since);
+                if overdue.is_some() {
+                    ProbationRule::OwnAmong(&directive.probation)
+                } else {
+                    ProbationRule::Directed(&directive.probation)
+                }
+            }
+        }
+    }
+
+    /// The policy's least threshold.
+    pub(crate) fn threshold_min(&self) -> Option<Threshold> {
+        match &self.source {
+            Source::Nobody => None,
+            Source::Directive(directive) => directive.standing.threshold_min,
+            Source::Own(policy) => policy.threshold_min().map(Threshold::clamped),
         }
     }
 
@@ -250,17 +320,7 @@ impl RouteMode {
     /// What holds now.
     pub(crate) fn in_force(&self, now: Duration, link: &LinkClock, own: OwnFigures) -> InForce {
         let mut in_force = match &self.source {
-            Source::Nobody => InForce {
-                stamp: Stamp::default(),
-                mode: Mode::Observing,
-                own_off: own.off,
-                threshold: own.threshold,
-                probability: Ratio::ZERO,
-                budget: Budget::ZERO,
-                cap: 0.0,
-                holdout: Ratio::ZERO,
-                further: Further::default(),
-            },
+            Source::Nobody => observing(Stamp::default(), own),
             Source::Directive(directive) => {
                 let overdue = link.overdue(now, self.lease(), self.unnamed_since);
                 let mut in_force = directed(directive, overdue, own);
@@ -279,7 +339,34 @@ impl RouteMode {
         {
             in_force.mode = Mode::Off(reason);
         }
+        if self.closed {
+            // An off keeps its reason; a threshold that nobody renews is none.
+            let mode = match in_force.mode {
+                Mode::Off(reason) | Mode::Probing(reason) => Mode::Off(reason),
+                Mode::Observing | Mode::On => Mode::Observing,
+            };
+            let nothing = OwnFigures::default();
+            return InForce {
+                mode,
+                ..observing(in_force.stamp, nothing)
+            };
+        }
         in_force
+    }
+}
+
+/// Nothing is hedged.
+fn observing(stamp: Stamp, own: OwnFigures) -> InForce {
+    InForce {
+        stamp,
+        mode: Mode::Observing,
+        own_off: own.off,
+        threshold: own.threshold,
+        probability: Ratio::ZERO,
+        budget: Budget::ZERO,
+        cap: 0.0,
+        holdout: Ratio::ZERO,
+        further: Further::default(),
     }
 }
 

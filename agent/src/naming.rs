@@ -5,19 +5,121 @@
 //! named within a second, and a quiet one as soon as anything can be said of it. The rule itself is
 //! the controller's.
 
+mod ledger;
+
 use std::collections::BTreeMap;
+use std::fmt;
 
 use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::majority::{CALLS_MIN, Count, Reference};
 
-/// Those that stand out, worst first, at most half of those that got calls. `seconds`: the newest
-/// first; `floor`: the share below which nobody is named.
-pub(crate) fn named<'a, S>(seconds: impl IntoIterator<Item = S>, floor: f64) -> Vec<ReplicaName>
+pub(crate) use self::ledger::{Finding, Floors, Ledger, Tally};
+
+/// What a replica is named for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NamedFor {
+    /// Too many of its primaries fail. First, as it says more: who fails by time-outs is both.
+    Failing,
+    /// Too many of its primaries cross the threshold.
+    Slow,
+}
+
+impl NamedFor {
+    const ALL: [Self; 2] = [Self::Failing, Self::Slow];
+
+    /// `failing` or `slow`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failing => "failing",
+            Self::Slow => "slow",
+        }
+    }
+}
+
+impl fmt::Display for NamedFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A replica that is what is slow or failing, with the figures that say so: see
+/// [`RouteSnapshot::named`](crate::RouteSnapshot::named).
+///
+/// Displayed as `10.0.0.3:80 is slow: 97.0 % of 120 calls, where the others have 5.0 %`.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[non_exhaustive]
+pub struct NamedReplica {
+    /// Which.
+    pub replica: ReplicaName,
+    /// For what.
+    pub why: NamedFor,
+    /// Share of its primaries that crossed, or failed: 0 to 1.
+    pub share: f64,
+    /// The share it was compared with: the lower median of the others', or the floor below which
+    /// nobody is named.
+    pub others: f64,
+    /// Primaries it was judged on.
+    pub calls: u64,
+}
+
+impl NamedReplica {
+    fn new(replica: &ReplicaName, why: NamedFor, own: Count, reference: &Reference) -> Self {
+        Self {
+            replica: replica.clone(),
+            why,
+            share: own.share(),
+            others: reference.share,
+            calls: own.calls,
+        }
+    }
+}
+
+impl fmt::Display for NamedReplica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (share, others) = (100.0 * self.share, 100.0 * self.others);
+        let (replica, why, calls) = (&self.replica, self.why, self.calls);
+        write!(
+            f,
+            "{replica} is {why}: {share:.1} % of {calls} calls, where the others have {others:.1} %"
+        )
+    }
+}
+
+/// Each replica that had enough calls, on the shortest window in which it had them, beside what the
+/// others did in it.
+struct Judged<'a> {
+    replicas: BTreeMap<&'a ReplicaName, (Count, Reference)>,
+    /// How many got calls at all.
+    active: usize,
+}
+
+impl Judged<'_> {
+    /// Those that stand out, worst first, at most half of those that got calls.
+    fn standing_out(&self, why: NamedFor) -> Vec<NamedReplica> {
+        let mut found: Vec<_> = self
+            .replicas
+            .iter()
+            .filter_map(|(replica, (own, reference))| {
+                let times = reference.stands_out(*own)?;
+                Some((times, NamedReplica::new(replica, why, *own, reference)))
+            })
+            .collect();
+        // Stable over names that ascend: the same figures give the same answer.
+        found.sort_by(|(x, _), (y, _)| y.total_cmp(x));
+        found.truncate(self.active / 2);
+        found.into_iter().map(|(_, named)| named).collect()
+    }
+}
+
+/// `seconds`: the newest first; `floor`: the share below which nobody is named.
+fn judged<'a, S>(seconds: impl IntoIterator<Item = S>, floor: f64) -> Judged<'a>
 where
     S: IntoIterator<Item = (&'a ReplicaName, Count)>,
 {
     let mut sums: BTreeMap<&ReplicaName, Count> = BTreeMap::new();
-    let mut found: Vec<(&ReplicaName, f64)> = Vec::new();
+    let mut replicas = BTreeMap::new();
     for second in seconds {
         let mut enough = Vec::new();
         for (replica, count) in second {
@@ -31,14 +133,23 @@ where
         }
         for replica in enough {
             let others = sums.iter().filter(|(name, _)| **name != replica);
-            let times = Reference::of(others.map(|(_, count)| *count), floor)
-                .and_then(|reference| reference.stands_out(sums[replica]));
-            found.extend(times.map(|times| (replica, times)));
+            if let Some(reference) = Reference::of(others.map(|(_, count)| *count), floor) {
+                replicas.insert(replica, (sums[replica], reference));
+            }
         }
     }
-    found.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.cmp(b)));
-    found.truncate(sums.values().filter(|sum| sum.calls > 0).count() / 2);
-    found.into_iter().map(|(name, _)| name.clone()).collect()
+    let active = sums.values().filter(|sum| sum.calls > 0).count();
+    Judged { replicas, active }
+}
+
+/// Those that stand out, worst first, at most half of those that got calls. `seconds`: the newest
+/// first; `floor`: the share below which nobody is named.
+pub(crate) fn named<'a, S>(seconds: impl IntoIterator<Item = S>, floor: f64) -> Vec<ReplicaName>
+where
+    S: IntoIterator<Item = (&'a ReplicaName, Count)>,
+{
+    let named = judged(seconds, floor).standing_out(NamedFor::Slow);
+    named.into_iter().map(|named| named.replica).collect()
 }
 
 #[cfg(test)]

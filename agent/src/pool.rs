@@ -301,9 +301,17 @@ impl Pool {
                     skipped: false,
                 };
             }
-            _ => snapshot.draw(bits as u32),
+            _ => snapshot.draw(bits as u32, true),
         };
-        let (second, skipped_again) = snapshot.draw((bits >> 32) as u32);
+        if first.probation {
+            // Its tenth, no more: with hardly anything in flight it would win each comparison, and
+            // get twice that.
+            return Pick {
+                replica: first.replica.clone(),
+                skipped,
+            };
+        }
+        let (second, skipped_again) = snapshot.draw((bits >> 32) as u32, false);
         let load = |place: &Place| place.replica.in_flight();
         let less = if load(second) < load(first) {
             second
@@ -335,12 +343,12 @@ impl Pool {
 }
 
 impl Snapshot {
-    /// One place, evenly, but for those on probation: a tenth of their share.
-    fn draw(&self, bits: u32) -> (&Place, bool) {
+    /// One place, evenly, but for those on probation: a tenth of their share, or, not `first`, none.
+    fn draw(&self, bits: u32, first: bool) -> (&Place, bool) {
         // Multiply-shift, as in `chance`: places are few, 32 bits are plenty.
         let at = (u64::from(bits) * self.places.len() as u64) >> 32;
         let place = &self.places[at as usize];
-        if !place.probation || chance::one_in(PROBATION_SHARE) {
+        if !place.probation || (first && chance::one_in(PROBATION_SHARE)) {
             return (place, false);
         }
         let healthy = self.places.iter().filter(|place| !place.probation);

@@ -1,25 +1,30 @@
 //! A route: one operation of one dependency, as a service calls it.
 
 mod builder;
+mod estimate;
+mod judging;
 mod keeping;
+mod no_effect;
 mod shown;
 mod state;
 
 use std::future::Future;
 use std::sync::Arc;
 
-use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::ids::{ReplicaName, RouteKey};
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{Effective, LinkState, Totals};
 use serde::Serialize;
 
 pub use self::builder::RouteBuilder;
+pub use self::no_effect::NoEffect;
 pub(crate) use self::state::{Limits, RouteState, Tasks};
 use crate::agent::Keeper;
 use crate::attempt::Attempt;
 use crate::classes::{CostClasses, cost_classes};
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
+use crate::naming::NamedReplica;
 use crate::race;
 
 /// One operation of one dependency. Cheap to clone; clones are the same route. It keeps its agent
@@ -191,11 +196,21 @@ pub struct RouteSnapshot {
     /// The same for the holdout.
     #[serde(serialize_with = "shown::latencies")]
     pub holdout: Histogram,
+    /// Replicas that are what is slow or failing by this agent's own figures, and those on
+    /// probation for it. Left out of its threshold and its errors.
+    pub named: Vec<NamedReplica>,
+    /// Replicas that get a tenth of their share of primaries and no hedges: by the controller's
+    /// word, or, without one, by the agent's own figures.
+    pub probation: Vec<ReplicaName>,
+    /// Why hedging is on and can yet do nothing, where that is so.
+    #[serde(serialize_with = "shown::no_effect")]
+    pub no_effect: Option<NoEffect>,
 }
 
 impl RouteSnapshot {
     pub(crate) fn of(state: &RouteState, link: LinkState) -> Self {
         let [treated, holdout] = state.lifetime();
+        let (named, no_effect) = state.findings();
         Self {
             key: state.key.clone(),
             totals: state.recorder.totals(),
@@ -204,6 +219,9 @@ impl RouteSnapshot {
             link,
             treated,
             holdout,
+            named,
+            probation: state.pool.probation(),
+            no_effect,
         }
     }
 

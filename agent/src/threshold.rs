@@ -6,15 +6,20 @@
 //! sink below what it is meant to be and the rate run away (C07). Replicas that are what is slow are
 //! left out: with one of three unreachable the threshold would climb to the deadline (B08, C09).
 
-use std::collections::{BTreeSet, VecDeque};
+mod room;
+mod trim;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::latency::{Histogram, SparseHistogram, SurvivalCurve};
 use hedgerow_protocol::limits::THRESHOLD_CALLS_MIN;
-use hedgerow_protocol::majority::Count;
+use hedgerow_protocol::majority::{CALLS_TO_COMPARE, Count};
 use hedgerow_protocol::units::{Quantile, Threshold};
 
+pub(crate) use self::room::Room;
+pub(crate) use self::trim::Trim;
 use crate::naming;
 use crate::stats::replica::ReplicaSecond;
 
@@ -26,6 +31,9 @@ const CALLS_ENOUGH: u64 = 1000;
 const SECONDS_MIN: usize = 2;
 /// How many times as long the second window is.
 const LONGER: usize = 5;
+/// Most replicas that are told apart by their samples: one of more than that has fewer calls than
+/// are meant to cross, so its samples alone are not what the threshold is.
+const BY_SAMPLES_MAX: usize = 32;
 
 /// Primaries of one second.
 #[derive(Debug, Clone, Default)]
@@ -89,9 +97,10 @@ impl Windows {
     }
 
     /// Replicas that are what is slow, at most half of them; `target`: the share of calls that is
-    /// meant to cross. By what each did last, and by what is still in the longer window: samples of
-    /// one that has just recovered are as wrong there as they were before.
-    pub(crate) fn named(&self, target: f64) -> BTreeSet<ReplicaName> {
+    /// meant to cross. By what each did last, by what is still in the longer window (samples of
+    /// one that has just recovered are as wrong there as they were before), and the `suspects`: those
+    /// named before of whose calls there are too few to say it anew.
+    pub(crate) fn named(&self, target: f64, suspects: &[ReplicaName]) -> BTreeSet<ReplicaName> {
         let floor = target / 2.0;
         let all = || self.seconds.iter().flat_map(Second::counts);
         let lately = naming::named(self.seconds.iter().map(Second::counts), floor);
@@ -99,12 +108,62 @@ impl Windows {
         let with_calls = all().filter(|(_, count)| count.calls > 0);
         let active: BTreeSet<_> = with_calls.map(|(replica, _)| replica).collect();
         let mut named = BTreeSet::new();
-        for replica in lately.into_iter().chain(ever) {
+        let suspects = suspects.iter().filter(|name| active.contains(name));
+        for replica in suspects.cloned().chain(lately).chain(ever) {
             if named.len() < active.len() / 2 {
                 named.insert(replica);
             }
         }
         named
+    }
+
+    /// The same by the samples alone: each replica's share beyond what is the quantile of the middle
+    /// one. For when crossing tells nothing, because the threshold came from a mix with a bad
+    /// replica in it, and is so long that even there hardly a call crosses. Dearer, as all samples
+    /// are added up by replica; none where there are more than [`BY_SAMPLES_MAX`].
+    pub(crate) fn slow_by_samples(&self, percentile: Quantile) -> BTreeSet<ReplicaName> {
+        let mut samples: BTreeMap<&ReplicaName, (Histogram, Histogram)> = BTreeMap::new();
+        let replicas = self.seconds.iter().map(|second| second.replicas.len());
+        if replicas.max().is_some_and(|most| most > BY_SAMPLES_MAX) {
+            return BTreeSet::new();
+        }
+        for own in self.seconds.iter().flat_map(|second| &second.replicas) {
+            let (done, censored) = samples.entry(&own.replica).or_default();
+            // A minute of calls is far from the most a histogram holds.
+            for part in &own.samples.done {
+                let _ = done.add(part);
+            }
+            for part in &own.samples.censored {
+                let _ = censored.add(part);
+            }
+        }
+        samples.retain(|_, (done, censored)| done.count() + censored.count() >= CALLS_TO_COMPARE);
+        // None: beyond all that is known, so longer than any.
+        let mut quantiles: Vec<_> = samples
+            .values()
+            .map(|(done, censored)| {
+                let curve = SurvivalCurve::estimate(done, censored);
+                curve.quantile(percentile.get()).unwrap_or(Duration::MAX)
+            })
+            .collect();
+        quantiles.sort_unstable();
+        let middle = quantiles.len().saturating_sub(1) / 2;
+        let Some(beyond) = quantiles.get(middle).filter(|it| **it < Duration::MAX) else {
+            return BTreeSet::new();
+        };
+        let counts = samples.iter().map(|(name, (done, censored))| {
+            let above = |samples: &Histogram| {
+                let share = samples.share_above(*beyond).unwrap_or(0.0);
+                (share * samples.count() as f64).round() as u64
+            };
+            let count = Count {
+                events: above(done) + above(censored),
+                calls: done.count() + censored.count(),
+            };
+            (*name, count)
+        });
+        let named = naming::named([counts.collect::<Vec<_>>()], percentile.tail() / 2.0);
+        named.into_iter().collect()
     }
 
     /// All primaries of a window but those of the replicas `without`.
@@ -152,9 +211,10 @@ impl Windows {
         Some(Threshold::clamped(threshold))
     }
 
-    /// What an answer typically takes: the median of what was answered. None under 200 calls.
-    pub(crate) fn typical(&self) -> Option<Duration> {
-        let (done, _) = self.sum(self.shortest()?, &BTreeSet::new());
+    /// What an answer typically takes where a hedge would go: the median of what the replicas that
+    /// are not `named` answered. None under 200 calls.
+    pub(crate) fn typical(&self, named: &BTreeSet<ReplicaName>) -> Option<Duration> {
+        let (done, _) = self.sum(self.shortest()?, named);
         done.quantile(0.5)
     }
 }
@@ -183,7 +243,7 @@ mod tests {
     }
 
     fn p95(windows: &Windows) -> Option<Threshold> {
-        let named = windows.named(0.05);
+        let named = windows.named(0.05, &[]);
         windows.threshold(Quantile::new(0.95).unwrap(), &named, &Histogram::new())
     }
 
@@ -229,7 +289,7 @@ mod tests {
     #[test]
     fn b31_an_agent_without_samples_has_none_rather_than_zero() {
         assert_eq!(p95(&Windows::default()), None);
-        assert_eq!(Windows::default().typical(), None);
+        assert_eq!(Windows::default().typical(&BTreeSet::new()), None);
     }
 
     #[test]
@@ -264,7 +324,7 @@ mod tests {
         for given_up in [14 * MS, 2000 * MS] {
             for _ in 0..20 {
                 windows.push(one_of_three_silent(given_up));
-                let named = windows.named(0.05);
+                let named = windows.named(0.05, &[]);
                 assert_eq!(named, BTreeSet::from(["c:1".parse().unwrap()]));
             }
             let threshold = p95(&windows).unwrap().get();
@@ -297,7 +357,7 @@ mod tests {
             let threshold = p95(&windows).unwrap().get();
             assert!(threshold < 16 * MS, "after {seconds} s: {threshold:?}");
         }
-        assert!(windows.named(0.05).is_empty());
+        assert!(windows.named(0.05, &[]).is_empty());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hedgerow_protocol::directive::{Directive, Stamp};
@@ -18,6 +18,7 @@ use crate::host::{Host, NotTaken};
 use crate::mode::{DirectiveRefused, LinkClock, RouteMode};
 use crate::replicas::Replicas;
 use crate::route::{Limits, RouteState, Tasks};
+use crate::standalone::PolicyFile;
 
 /// See the [module](self). No call ever comes here: calls have their route.
 #[derive(Debug)]
@@ -26,6 +27,9 @@ pub(crate) struct Shared {
     pub(crate) tasks: Tasks,
     pub(crate) birth: Instant,
     pub(crate) has_controller: bool,
+    pub(crate) policy_file: Option<Arc<PolicyFile>>,
+    /// The agent has shut down.
+    closed: AtomicBool,
     zone: Option<ZoneName>,
     build: Text,
     routes: RwLock<BTreeMap<RouteKey, Arc<RouteState>>>,
@@ -38,12 +42,19 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(zone: Option<ZoneName>, build: Text, has_controller: bool) -> Self {
+    pub(crate) fn new(
+        zone: Option<ZoneName>,
+        build: Text,
+        has_controller: bool,
+        policy_file: Option<Arc<PolicyFile>>,
+    ) -> Self {
         Self {
             instance: InstanceId::generate(),
             tasks: Tasks::default(),
             birth: Instant::now(),
             has_controller,
+            policy_file,
+            closed: AtomicBool::new(false),
             zone,
             build,
             routes: RwLock::default(),
@@ -94,10 +105,48 @@ impl Shared {
             return Ok(Arc::new(other.folded(limits, (replicas, anywhere))));
         }
         let places = (replicas, anywhere);
-        let state = RouteState::new(key.clone(), limits, places, mode, tasks, birth);
-        let state = Arc::new(state);
-        routes.insert(key, state.clone());
-        Ok(state)
+        let route = Arc::new(RouteState::new(
+            key.clone(),
+            limits,
+            places,
+            mode,
+            tasks,
+            birth,
+        ));
+        // Under the lock: a file taken, or a shutdown, at this very moment finds the route in the
+        // list, or is found here.
+        let now = self.since_birth(Instant::now());
+        self.give_file_policy(&route, now);
+        if self.closed.load(Ordering::SeqCst) {
+            route.close(now, &self.link.lock());
+        }
+        routes.insert(key, route.clone());
+        Ok(route)
+    }
+
+    fn give_file_policy(&self, route: &RouteState, now: Duration) {
+        if let Some(file) = &self.policy_file {
+            let policies = file.policies();
+            route.set_file_policy(policies.of(&route.key.dependency), now);
+        }
+    }
+
+    /// The policy file says something else than before.
+    pub(crate) fn policies_changed(&self, now: Instant) {
+        let now = self.since_birth(now);
+        self.routes()
+            .iter()
+            .for_each(|route| self.give_file_policy(route, now));
+    }
+
+    /// Nothing is hedged any more.
+    pub(crate) fn close(&self, now: Instant) {
+        let now = self.since_birth(now);
+        self.closed.store(true, Ordering::SeqCst);
+        let link = *self.link.lock();
+        self.routes()
+            .iter()
+            .for_each(|route| route.close(now, &link));
     }
 
     pub(crate) fn routes(&self) -> Vec<Arc<RouteState>> {

@@ -34,7 +34,7 @@
 //! | `hedgingPolicy` | its methods are idempotent: whoever wrote it said that they may run twice |
 //! | `maxAttempts` | the most attempts of a call; above 3 it is held to 3 |
 //! | `hedgingDelay` | the threshold's floor and ceiling; zero or absent is not taken: the percentile alone decides |
-//! | `nonFatalStatusCodes` | those let the other attempts go on, others end the call at once; none brings the next hedge forward by itself |
+//! | `nonFatalStatusCodes` | those let the other attempts go on, and send the next one at once where none is left; others end the call |
 //! | `timeout` | the deadline of the method's calls |
 //! | `retryThrottling.tokenRatio` | the budget, at most a quarter: drained by hedges sent, where gRPC's tokens are drained by failures |
 //! | `retryThrottling.maxTokens` | not taken: the agent knows its bucket's cap |
@@ -53,7 +53,7 @@ use hedgerow_protocol::limits::{BUDGET_MAX, THRESHOLD_MAX, THRESHOLD_MIN};
 use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft, PolicyErrors};
 use hedgerow_protocol::units::as_millis;
 
-pub use self::hedging::{ATTEMPTS_MAX, Hedging};
+pub use self::hedging::Hedging;
 pub use self::note::{FieldProblem, Note, ServiceConfigError, Taken};
 pub use self::throttling::RetryThrottling;
 
@@ -115,7 +115,9 @@ impl ServiceConfig {
     }
 
     /// The policy for the whole dependency: to hedge, where any method is hedged, between the
-    /// shortest and the longest delay of them, with the budget of its throttling.
+    /// shortest and the longest delay of them, with the most attempts of any, and the budget of its
+    /// throttling. It hedges on errors where any method has statuses that are not fatal: which ones
+    /// those are is for each method to say, by [`Hedging::non_fatal`].
     ///
     /// # Errors
     /// Where `dependency` is no name of one. All else was checked before.
@@ -156,6 +158,8 @@ fn policy_of<'a>(
     let mut delays = Vec::new();
     for hedging in hedging {
         draft.intent = Intent::Hedge;
+        draft.attempts = draft.attempts.max(hedging.attempts().into());
+        draft.hedge_on_error |= !hedging.non_fatal().is_empty();
         match hedging.delay() {
             Duration::ZERO => at_once = true,
             delay => delays.push(delay.clamp(THRESHOLD_MIN, THRESHOLD_MAX)),

@@ -365,6 +365,94 @@ fn a_service_may_direct_itself_where_there_is_no_controller() {
     assert_eq!((in_force.budget.get(), in_force.cap), (0.08, 40.0));
 }
 
+fn policy(intent: Intent, budget: f64) -> Policy {
+    let observing = Policy::observing("catalog".parse().unwrap());
+    Policy::try_from(hedgerow_protocol::policy::PolicyDraft {
+        intent,
+        budget,
+        ..observing.into()
+    })
+    .unwrap()
+}
+
+#[test]
+fn the_files_word_goes_before_the_codes_and_a_directive_before_both() {
+    let budget = |route: &RouteMode| mode_at(route, S, OwnFigures::default()).budget.get();
+    let file = policy(Intent::Hedge, 0.2);
+    let mut route = RouteMode::own(policy(Intent::Hedge, 0.1));
+    assert_eq!(budget(&route), 0.1);
+    route.set_file_policy(Some(&file));
+    assert_eq!(budget(&route), 0.2);
+    route.set_file_policy(None);
+    assert_eq!(budget(&route), 0.1);
+
+    let mut route = RouteMode::default();
+    route.set_file_policy(Some(&file));
+    route.set_file_policy(None);
+    assert_eq!(
+        mode_at(&route, S, OwnFigures::default()).mode,
+        Mode::Observing
+    );
+    route
+        .apply(directive((1, 1, 1), 1, Mode::Off(OffReason::KillSwitch)))
+        .unwrap();
+    route.set_file_policy(Some(&file));
+    let off = Mode::Off(OffReason::KillSwitch);
+    assert_eq!(mode_at(&route, S, OwnFigures::default()).mode, off);
+}
+
+#[test]
+fn after_the_end_nothing_is_hedged_and_what_was_off_stays_off() {
+    let own = OwnFigures {
+        threshold: Threshold::new(5 * MS).ok(),
+        ..OwnFigures::default()
+    };
+    let off = Mode::Off(OffReason::KillSwitch);
+    for (mode, after) in [
+        (Mode::On, Mode::Observing),
+        (Mode::Observing, Mode::Observing),
+        (off, off),
+        (Mode::Probing(OffReason::KillSwitch), off),
+    ] {
+        let mut route = RouteMode::default();
+        route.apply(directive((1, 1, 1), 1, mode)).unwrap();
+        route.close();
+        let in_force = mode_at(&route, S, own);
+        assert_eq!((in_force.mode, in_force.threshold), (after, None));
+        assert_eq!((in_force.budget, in_force.cap), (Budget::ZERO, 0.0));
+        assert_eq!(in_force.stamp, directive((1, 1, 1), 1, mode).stamp);
+        // Whatever is still on its way.
+        route.apply(directive((1, 1, 2), 2, Mode::On)).unwrap();
+        assert_eq!(mode_at(&route, S, own).mode, Mode::Observing);
+    }
+}
+
+#[test]
+fn who_decides_about_probation() {
+    let link = heard_at(Duration::ZERO);
+    let rule = |route: &RouteMode, now| match route.probation_rule(now, &link) {
+        ProbationRule::None => "none".to_owned(),
+        ProbationRule::Own => "own".to_owned(),
+        ProbationRule::Directed(names) => format!("directed {}", names.len()),
+        ProbationRule::OwnAmong(names) => format!("own among {}", names.len()),
+    };
+    assert_eq!(rule(&RouteMode::default(), S), "none");
+    assert_eq!(rule(&RouteMode::own(policy(Intent::Hedge, 0.1)), S), "own");
+    assert_eq!(
+        rule(&RouteMode::own(policy(Intent::Observe, 0.1)), S),
+        "none"
+    );
+    assert_eq!(rule(&RouteMode::own(policy(Intent::Off, 0.1)), S), "none");
+    let mut route = RouteMode::default();
+    let mut offered = directive((1, 1, 1), 1, Mode::On);
+    offered.probation = vec!["a:1".parse().unwrap()];
+    route.apply(offered).unwrap();
+    assert_eq!(rule(&route, 30 * S), "directed 1");
+    assert_eq!(rule(&route, 31 * S), "own among 1", "its lease is over");
+    route.let_go();
+    assert_eq!(rule(&route, 31 * S), "none");
+}
+
 proptest! {
     /// P5: whatever comes in whatever order, the stamp held never goes back, nor the tick within
     /// an epoch.

@@ -75,8 +75,10 @@ impl RouteBuilder {
         self
     }
 
-    /// Hedges by the service's own policy, threshold and budget from the agent's own figures. Only
-    /// for an agent without a controller.
+    /// Hedges by the service's own policy, threshold and budget from the agent's own figures, bad
+    /// replicas put on probation by them where the policy allows it. Only for an agent without a
+    /// controller. A [`policy_file`](crate::AgentBuilder::policy_file) that names the dependency goes
+    /// before it.
     ///
     /// ```
     /// use hedgerow_agent::{Agent, Intent, Policy, PolicyDraft, Replicas};

@@ -10,13 +10,17 @@ use hedgerow_protocol::report::{Attempts, Effective, RouteReport};
 use hedgerow_protocol::units::Threshold;
 
 use super::RouteState;
+use super::estimate::{Aim, Calls, Estimate};
+use super::judging::Judging;
+use super::no_effect::{Means, NoEffect, no_effect};
 use crate::local::{Ended, OwnSwitch, ReplicaErrors};
 use crate::mode::{InForce, LinkClock, OwnFigures, RouteMode};
+use crate::naming::NamedReplica;
 use crate::pool::Replica;
 use crate::stats::recorder::{Recorder, Series};
 use crate::stats::replica::{self, ReplicaSecond};
 use crate::stats::{Books, Second};
-use crate::threshold::{self, Windows};
+use crate::threshold;
 
 /// How long a replica's share of hedges is judged on.
 const STRETCH: Duration = Duration::from_secs(10);
@@ -26,7 +30,8 @@ const STRETCH: Duration = Duration::from_secs(10);
 pub(crate) struct Keeping {
     pub(crate) mode: RouteMode,
     books: Books,
-    windows: Windows,
+    estimate: Estimate,
+    judging: Judging,
     switch: OwnSwitch,
     own: OwnFigures,
     in_force: Option<InForce>,
@@ -45,7 +50,8 @@ impl Keeping {
         Self {
             mode,
             books: Books::new(),
-            windows: Windows::default(),
+            estimate: Estimate::default(),
+            judging: Judging::default(),
             switch: OwnSwitch::default(),
             own: OwnFigures::default(),
             in_force: None,
@@ -59,6 +65,7 @@ impl Keeping {
 
     /// Works out what holds now and puts it where calls read it.
     pub(crate) fn put_in_force(&mut self, route: &RouteState, now: Duration, link: &LinkClock) {
+        self.judging.follow(route, &self.mode, now, link);
         let in_force = self.mode.in_force(now, link, self.own);
         if self.in_force == Some(in_force) {
             return;
@@ -86,22 +93,33 @@ impl Keeping {
             // One alone is the dependency: there is nothing to tell apart.
             replicas.clear();
         }
+        let aim = self.aim();
+        let calls = Calls {
+            started: second.growth.started,
+            crossed: second.growth.crossed,
+        };
+        let on_probation = route.pool.probation();
+        self.estimate.crossed(calls, &replicas, &on_probation, &aim);
+        self.judging.second(route, &self.mode, now, link, &replicas);
         let ended = ended(route, &second, &replicas);
         self.switch.tick(now, ended, self.mode.error_limit());
         let [done, censored, ..] = second.samples;
-        self.windows.push(threshold::Second {
+        let samples = threshold::Second {
             done,
             censored,
             replicas,
-        });
-        let threshold = self.own_threshold(route, now);
+        };
+        let suspects = self.judging.suspects(route);
+        self.estimate.samples(samples, suspects, &aim);
+        let in_flight = || self.in_flight(route, now);
+        let threshold = self.estimate.threshold(&aim, in_flight);
         self.own = OwnFigures {
             // Too few calls now is no reason to forget what was known.
             threshold: threshold.or(self.own.threshold),
             off: self.switch.off(),
             calls_per_second: second.growth.finished as f64,
         };
-        if let Some(typical) = self.windows.typical() {
+        if let Some(typical) = self.estimate.typical() {
             route.gate.set_typical(typical);
         }
         if now.saturating_sub(self.stretch_began) >= STRETCH {
@@ -127,18 +145,40 @@ impl Keeping {
             .map_or((0.0, 0.0), |in_force| (in_force.budget.get(), in_force.cap));
     }
 
-    /// The threshold from the agent's own histogram, where there are enough calls. In-flight ages
-    /// are not known by replica: where one is named, nearly all that stays in flight is its own, so
-    /// they are left out, and the others' slow calls show when they end.
-    fn own_threshold(&self, route: &RouteState, now: Duration) -> Option<Threshold> {
-        let percentile = self.mode.percentile();
-        let named = self.windows.named(percentile.tail());
-        let in_flight = if named.is_empty() {
-            self.in_flight(route, now)
-        } else {
-            Histogram::new()
-        };
-        self.windows.threshold(percentile, &named, &in_flight)
+    /// Why hedging, where it is on, can do nothing.
+    pub(crate) fn no_effect(&self, route: &RouteState) -> Option<NoEffect> {
+        let in_force = self.in_force.filter(|in_force| in_force.mode.hedges())?;
+        no_effect(&Means {
+            replicas: route.pool.len(),
+            on_probation: route.pool.probation().len(),
+            attempts_alive: route.limits.attempts_alive,
+            cap: in_force.cap,
+            budget: in_force.budget.get(),
+            threshold: in_force
+                .threshold
+                .or(self.mode.threshold_min())
+                .map(Threshold::get),
+            typical: route.gate.typical(),
+            deadline: route.limits.deadline,
+        })
+    }
+
+    /// What the agent's own threshold is held to.
+    fn aim(&self) -> Aim {
+        let in_force = self.in_force.as_ref();
+        let in_use = in_force.and_then(|in_force| in_force.threshold);
+        Aim {
+            percentile: self.mode.percentile(),
+            budget: in_force
+                .map(|in_force| in_force.budget.get())
+                .filter(|budget| *budget > 0.0),
+            own_in_use: in_use.is_some() && in_use == self.own.threshold,
+        }
+    }
+
+    /// Replicas named now.
+    pub(crate) fn named(&self) -> Vec<NamedReplica> {
+        self.judging.named()
     }
 
     /// Ages of unanswered primaries beyond the threshold in use; of all, where there is none.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use hedgerow_protocol::directive::{Directive, Stamp};
 use hedgerow_protocol::ids::{ReplicaName, RouteKey};
 use hedgerow_protocol::latency::Histogram;
+use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::report::{Effective, RouteReport};
 use hedgerow_protocol::session::Held;
 use parking_lot::Mutex;
@@ -17,9 +18,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::keeping::Keeping;
+use super::no_effect::NoEffect;
 use crate::budget::TokenBucket;
 use crate::gate::Gate;
 use crate::mode::{DirectiveRefused, LinkClock, RouteMode};
+use crate::naming::NamedReplica;
 use crate::permit::Permits;
 use crate::pool::{Pool, Replica};
 use crate::replicas::Replicas;
@@ -200,6 +203,26 @@ impl RouteState {
 
     pub(crate) fn effective(&self) -> Effective {
         self.keeping.lock().effective(self)
+    }
+
+    /// Replicas named now, and why nothing can be hedged where that is so.
+    pub(crate) fn findings(&self) -> (Vec<NamedReplica>, Option<NoEffect>) {
+        let keeping = self.keeping.lock();
+        (keeping.named(), keeping.no_effect(self))
+    }
+
+    /// The policy file says this of the dependency now.
+    pub(crate) fn set_file_policy(&self, policy: Option<&Policy>, now: Duration) {
+        let mut keeping = self.keeping.lock();
+        keeping.mode.set_file_policy(policy);
+        keeping.put_in_force(self, now, &LinkClock::default());
+    }
+
+    /// The agent has shut down: nothing is renewed any more, so nothing is hedged.
+    pub(crate) fn close(&self, now: Duration, link: &LinkClock) {
+        let mut keeping = self.keeping.lock();
+        keeping.mode.close();
+        keeping.put_in_force(self, now, link);
     }
 
     pub(crate) fn stamp(&self) -> Option<Stamp> {

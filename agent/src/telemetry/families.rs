@@ -107,7 +107,7 @@ impl Family {
     }
 }
 
-pub(super) static FAMILIES: [Family; 20] = [
+pub(super) static FAMILIES: [Family; 24] = [
     Family {
         name: "hedgerow_calls_total",
         help: "Calls, by arm and how they ended.",
@@ -234,6 +234,31 @@ pub(super) static FAMILIES: [Family; 20] = [
         }),
     },
     Family {
+        name: "hedgerow_no_effect",
+        help: "1 where hedging is on and can do nothing, with the reason.",
+        unit: "",
+        kind: Kind::Gauge,
+        labels: &["because"],
+        of: Of::Routes(|route, emit| {
+            if let Some(because) = route.no_effect {
+                emit(&[("because", because.as_str())], Value::Level(1.0));
+            }
+        }),
+    },
+    Family {
+        name: "hedgerow_replica_named",
+        help: "1 for each replica that is what is slow or failing, by the agent's own figures.",
+        unit: "",
+        kind: Kind::Gauge,
+        labels: &["replica", "why"],
+        of: Of::Routes(|route, emit| {
+            for named in &route.named {
+                let (replica, why) = (named.replica.as_str(), named.why.as_str());
+                emit(&[("replica", replica), ("why", why)], Value::Level(1.0));
+            }
+        }),
+    },
+    Family {
         name: "hedgerow_attempts_in_flight",
         help: "Attempts alive, held permits among them.",
         unit: "{attempt}",
@@ -269,6 +294,30 @@ pub(super) static FAMILIES: [Family; 20] = [
         kind: Kind::Gauge,
         labels: &[],
         of: Of::Agent(|agent, emit| emit(&[], Value::Level(agent.unreported_routes as f64))),
+    },
+    Family {
+        name: "hedgerow_policy_file_policies",
+        help: "Policies of the policy file that hold.",
+        unit: "{policy}",
+        kind: Kind::Gauge,
+        labels: &[],
+        of: Of::Agent(|agent, emit| {
+            if let Some((policies, _)) = agent.policy_file {
+                emit(&[], Value::Level(policies as f64));
+            }
+        }),
+    },
+    Family {
+        name: "hedgerow_policy_file_refused_total",
+        help: "Contents of the policy file that were refused; the last good one holds.",
+        unit: "{file}",
+        kind: Kind::Counter,
+        labels: &[],
+        of: Of::Agent(|agent, emit| {
+            if let Some((_, refused)) = agent.policy_file {
+                emit(&[], Value::Count(refused));
+            }
+        }),
     },
     Family {
         name: "hedgerow_directives_refused_total",

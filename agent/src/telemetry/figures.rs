@@ -11,7 +11,8 @@ use hedgerow_protocol::report::{LinkState, Totals};
 
 use crate::agent::Shared;
 use crate::host::NotTaken;
-use crate::route::RouteState;
+use crate::naming::NamedReplica;
+use crate::route::{NoEffect, RouteState};
 
 /// See the [module](self).
 pub(super) struct Figures {
@@ -26,6 +27,8 @@ pub(super) struct OfAgent {
     pub(super) directives_refused: u64,
     pub(super) sets_refused: u64,
     pub(super) reports_refused: u64,
+    /// Policies that hold and contents refused, where there is a policy file.
+    pub(super) policy_file: Option<(usize, u64)>,
 }
 
 /// One route.
@@ -40,6 +43,8 @@ pub(super) struct OfRoute {
     pub(super) watched_losers: u32,
     pub(super) treated: Histogram,
     pub(super) holdout: Histogram,
+    pub(super) named: Vec<NamedReplica>,
+    pub(super) no_effect: Option<NoEffect>,
 }
 
 impl Figures {
@@ -56,6 +61,10 @@ impl Figures {
                 directives_refused: shared.times_not_taken(NotTaken::Directive),
                 sets_refused: shared.times_not_taken(NotTaken::Set),
                 reports_refused: shared.times_not_taken(NotTaken::Report),
+                policy_file: shared
+                    .policy_file
+                    .as_ref()
+                    .map(|file| (file.policies().len(), file.refused())),
             },
         }
     }
@@ -64,6 +73,7 @@ impl Figures {
 impl OfRoute {
     fn read(route: &RouteState) -> Self {
         let [treated, holdout] = route.lifetime();
+        let (named, no_effect) = route.findings();
         Self {
             key: route.key.clone(),
             totals: route.recorder.totals(),
@@ -75,6 +85,8 @@ impl OfRoute {
             watched_losers: route.watched.load(Ordering::Relaxed),
             treated,
             holdout,
+            named,
+            no_effect,
         }
     }
 }

@@ -213,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_collection_is_one_reading_and_the_next_one_is_another() {
-        let shared = Arc::new(Shared::new(None, Text::default(), false));
+        let shared = Arc::new(Shared::new(None, Text::default(), false, None));
         let readings = readings(&shared);
         let first = readings.figures("hedgerow_tokens").unwrap();
         let same = readings.figures("hedgerow_mode").unwrap();
@@ -226,7 +226,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_collection_left_unasked_is_not_shown_later() {
-        let shared = Arc::new(Shared::new(None, Text::default(), false));
+        let shared = Arc::new(Shared::new(None, Text::default(), false, None));
         let readings = readings(&shared);
         let first = readings.figures("hedgerow_tokens").unwrap();
         if let Some(last) = &mut *readings.last.lock() {
@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test]
     async fn readings_do_not_keep_an_agent() {
-        let shared = Arc::new(Shared::new(None, Text::default(), false));
+        let shared = Arc::new(Shared::new(None, Text::default(), false, None));
         let readings = readings(&shared);
         assert!(readings.figures("hedgerow_tokens").is_some());
         drop(shared);

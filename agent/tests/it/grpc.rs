@@ -11,8 +11,8 @@ mod tonic_client;
 
 use std::time::Duration;
 
-use hedgerow_agent::Route;
 use hedgerow_agent::integrations::tonic::{HedgedChannel, HedgedChannelBuilder};
+use hedgerow_agent::{Policy, Route};
 
 use self::shop::{CatalogClient, Replica, list};
 use crate::warm;
@@ -20,9 +20,9 @@ use crate::warm;
 /// Long enough for every answer that is meant to come.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Two replicas, a route over them that hedges, and a client of theirs.
+/// Three replicas, a route over them that hedges, and a client of theirs.
 struct Rig {
-    replicas: [Replica; 2],
+    replicas: [Replica; 3],
     route: Route,
     client: CatalogClient<HedgedChannel>,
 }
@@ -37,9 +37,21 @@ impl Rig {
         deadline: Duration,
         set: impl FnOnce(HedgedChannelBuilder) -> HedgedChannelBuilder,
     ) -> Self {
-        let replicas = [Replica::start().await, Replica::start().await];
+        Self::by(warm::policy(), deadline, set).await
+    }
+
+    async fn by(
+        policy: Policy,
+        deadline: Duration,
+        set: impl FnOnce(HedgedChannelBuilder) -> HedgedChannelBuilder,
+    ) -> Self {
+        let replicas = [
+            Replica::start().await,
+            Replica::start().await,
+            Replica::start().await,
+        ];
         let list = list(&replicas);
-        let route = warm::route(&list, deadline).await;
+        let route = warm::route_with(&list, deadline, policy).await;
         let channel = set(HedgedChannel::builder(route.clone(), list))
             .build()
             .unwrap();
@@ -50,7 +62,7 @@ impl Rig {
         }
     }
 
-    /// Requests that came in, at both.
+    /// Requests that came in, at all of them.
     fn requests(&self) -> usize {
         self.replicas.iter().map(|it| it.seen().len()).sum()
     }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use hedgerow_agent::layer::{HedgeLayer, HedgePolicy};
 use hedgerow_agent::{
-    Agent, Attempt, AttemptKind, Call, CallError, HEDGE_MARK, Replicas, Route, Verdict,
+    Agent, Attempt, AttemptKind, Call, CallError, HEDGE_MARK, Policy, PolicyDraft, Replicas, Route,
+    Verdict,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
@@ -65,12 +66,16 @@ impl HedgePolicy<Get, String, String> for Reads {
 }
 
 async fn hedging_route() -> Route {
+    route_by(hedging_policy()).await
+}
+
+async fn route_by(policy: Policy) -> Route {
     let agent = Agent::builder().service("shop").connect().await.unwrap();
-    let replicas = Replicas::new([("a:1", None), ("b:1", None)]).unwrap();
+    let replicas = Replicas::new([("a:1", None), ("b:1", None), ("c:1", None)]).unwrap();
     let route = agent
         .route("catalog", "get")
         .replicas(replicas)
-        .hedge_standalone(hedging_policy())
+        .hedge_standalone(policy)
         .build()
         .unwrap();
     for _ in 0..300 {
@@ -110,7 +115,7 @@ async fn a_layered_service_is_hedged_like_any_call() {
 
     let began = Instant::now();
     let answer = hedged.clone().oneshot(Get::taking(5_000)).await.unwrap();
-    assert!(["a:1", "b:1"].contains(&answer.as_str()));
+    assert!(["a:1", "b:1", "c:1"].contains(&answer.as_str()));
     assert!(began.elapsed() < Duration::from_millis(100));
     assert_eq!(
         (route.snapshot().totals.won, sent.load(Ordering::Relaxed)),
@@ -189,6 +194,39 @@ async fn a_request_is_duplicated_once_beforehand_and_once_for_each_attempt_made(
         2,
         "the one kept is as good, where there is no other"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_third_attempt_has_a_request_of_its_own() {
+    let draft = PolicyDraft {
+        attempts: 3,
+        ..hedging_policy().into()
+    };
+    let route = route_by(draft.try_into().unwrap()).await;
+    for (most, duplicates, answers) in [(9, 3, true), (1, 2, false)] {
+        let made = Arc::new(AtomicU64::new(0));
+        let sent = Arc::new(AtomicU64::new(0));
+        let counter = sent.clone();
+        let third_answers = tower::service_fn(move |request: Get| {
+            let nth = counter.fetch_add(1, Ordering::Relaxed);
+            async move {
+                let waits = if nth < 2 { 60 } else { 0 };
+                sleep(Duration::from_secs(waits)).await;
+                Ok::<_, String>(request.replica)
+            }
+        });
+        let policy = Counting {
+            made: made.clone(),
+            most,
+        };
+        let hedged = HedgeLayer::new(route.clone(), policy).layer(third_answers);
+        let answer = hedged.oneshot(Get::taking(0)).await;
+        assert_eq!(answer.is_ok(), answers, "{answer:?}");
+        assert_eq!(made.load(Ordering::Relaxed), duplicates);
+        // Where the policy cannot keep its word, the attempt is not sent, and nothing panics.
+        assert_eq!(sent.load(Ordering::Relaxed), if answers { 3 } else { 2 });
+    }
+    assert_eq!(route.snapshot().totals.hedged_again, 2);
 }
 
 /// Answers each line, and says whether it was marked.

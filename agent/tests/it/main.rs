@@ -22,6 +22,7 @@ mod retries;
 mod service_config;
 mod snapshot;
 mod span;
+mod standalone;
 #[cfg(any(feature = "hyper-client", feature = "reqwest", feature = "tonic"))]
 mod warm;
 #[cfg(any(feature = "hyper-client", feature = "reqwest"))]

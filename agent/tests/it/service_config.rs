@@ -56,7 +56,7 @@ fn a_method_has_the_entry_that_fits_it_best() {
     let get = config.method("/shop.Catalog/Get").unwrap();
     assert_eq!(get.timeout(), Some(1500 * MS));
     let hedging = get.hedging().unwrap();
-    assert_eq!((hedging.attempts_max(), hedging.delay()), (3, 15 * MS));
+    assert_eq!((hedging.attempts().get(), hedging.delay()), (3, 15 * MS));
     assert_eq!(
         hedging.non_fatal(),
         [Code::Unavailable, Code::Internal, Code::Aborted]
@@ -80,6 +80,12 @@ fn the_policy_says_what_can_be_said() {
     assert_eq!(policy.budget().get(), 0.123);
     assert_eq!(policy.threshold_min(), Some(15 * MS));
     assert_eq!(policy.threshold_max(), Some(500 * MS));
+    assert_eq!(
+        (policy.attempts().get(), policy.hedge_on_error()),
+        (3, true)
+    );
+    let list = config.policy_for("catalog", "/shop.Catalog/List").unwrap();
+    assert_eq!((list.attempts().get(), list.hedge_on_error()), (2, false));
     let get = config.policy_for("catalog", "/shop.Catalog/Get").unwrap();
     assert_eq!(get.threshold_max(), Some(15 * MS), "a route of its own");
     let other = config.policy_for("catalog", "/shop.Basket/Add").unwrap();

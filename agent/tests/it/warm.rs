@@ -25,11 +25,15 @@ pub(crate) fn policy() -> Policy {
 }
 
 pub(crate) async fn route(replicas: &Replicas, deadline: Duration) -> Route {
+    route_with(replicas, deadline, policy()).await
+}
+
+pub(crate) async fn route_with(replicas: &Replicas, deadline: Duration, policy: Policy) -> Route {
     let agent = Agent::builder().service("shop").connect().await.unwrap();
     let route = agent
         .route("catalog", "get")
         .replicas(replicas.clone())
-        .hedge_standalone(policy())
+        .hedge_standalone(policy)
         .deadline(deadline)
         .build()
         .unwrap();

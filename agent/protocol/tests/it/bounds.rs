@@ -124,6 +124,37 @@ fn b61_a_little_too_many_is_read_so_that_it_can_be_refused_by_name() {
 }
 
 #[test]
+fn b72_what_is_counted_together_is_one_route_more_than_64_and_no_way_around_them() {
+    use hedgerow_protocol::ids::RouteKey;
+    use hedgerow_protocol::session::AgentMessage;
+
+    let read = |named: usize, others: &[(&str, &str)]| {
+        let mut sent = good::sent_report(named);
+        for (dependency, operation) in others {
+            let mut other = sent.report.routes[0].clone();
+            other.route = RouteKey::new(dependency, operation).unwrap();
+            sent.report.routes.push(other);
+        }
+        let bytes = proto::AgentMessage::from(AgentMessage::Report(sent)).encode_to_vec();
+        match agent_message(decode(bytes.as_slice()).unwrap()) {
+            Ok(Some(AgentMessage::Report(report))) => report.map_err(|it| it.reason.to_string()),
+            other => panic!("{other:?}"),
+        }
+    };
+    let other = ("__other__", "__other__");
+    assert_eq!(read(64, &[other]).unwrap().report.routes.len(), 65);
+    for (named, others) in [
+        (65, &[other][..]),
+        (64, &[other, ("__other__", "get")]),
+        (64, &[("__other__", "get")]),
+    ] {
+        let refused = read(named, others).unwrap_err();
+        assert!(refused.contains("at most 64 are allowed"), "{refused}");
+    }
+    assert!(read(63, &[other, other]).unwrap_err().contains("twice"));
+}
+
+#[test]
 fn a_message_in_pieces_is_the_same_message() {
     let message = proto::AgentMessage::from(hedgerow_protocol::session::AgentMessage::Hello(
         good::hello(),

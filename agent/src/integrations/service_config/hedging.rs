@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::limits::{THRESHOLD_MAX, THRESHOLD_MIN};
+use hedgerow_protocol::limits::{ATTEMPTS_MAX, THRESHOLD_MAX, THRESHOLD_MIN};
+use hedgerow_protocol::units::AttemptLimit;
 use serde_json::Value;
 use tonic::Code;
 
@@ -13,21 +14,18 @@ use crate::eligibility::Verdict;
 #[cfg(feature = "tonic")]
 use crate::integrations::tonic::GrpcVerdicts;
 
-/// Most attempts of a call in Hedgerow, the primary among them.
-pub const ATTEMPTS_MAX: u32 = 3;
-
 /// How a method is hedged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hedging {
-    attempts_max: u32,
+    attempts: AttemptLimit,
     delay: Duration,
     non_fatal: Vec<Code>,
 }
 
 impl Hedging {
-    /// Most attempts of a call, the primary among them: 2 or 3.
-    pub fn attempts_max(&self) -> u32 {
-        self.attempts_max
+    /// Most attempts of a call, the primary among them.
+    pub fn attempts(&self) -> AttemptLimit {
+        self.attempts
     }
 
     /// How long a call stays unanswered before the next attempt. Zero: gRPC would send all at once.
@@ -60,7 +58,7 @@ impl Hedging {
 /// Reads one; None where it has problems.
 pub(super) fn read(findings: &mut Findings, path: &str, value: &Value) -> Option<Hedging> {
     let fields = findings.object(path, value)?;
-    let attempts = attempts_max(
+    let attempts = attempts(
         findings,
         &join(path, "maxAttempts"),
         fields.get("maxAttempts"),
@@ -78,20 +76,25 @@ pub(super) fn read(findings: &mut Findings, path: &str, value: &Value) -> Option
     let read = ["maxAttempts", "hedgingDelay", "nonFatalStatusCodes"];
     findings.leave_out(path, fields, &read, &[]);
     Some(Hedging {
-        attempts_max: attempts?,
+        attempts: attempts?,
         delay: delay?,
         non_fatal: non_fatal?,
     })
 }
 
-fn attempts_max(findings: &mut Findings, path: &str, value: Option<&Value>) -> Option<u32> {
-    let whole = |value: &Value| value.as_u64().filter(|attempts| *attempts >= 2);
-    let attempts = findings.required(path, value, "a whole number of at least 2", whole)?;
-    if attempts > u64::from(ATTEMPTS_MAX) {
+fn attempts(findings: &mut Findings, path: &str, value: Option<&Value>) -> Option<AttemptLimit> {
+    let expected = "a whole number of at least 2";
+    let whole = |value: &Value| {
+        let attempts = value.as_u64()?;
+        let held = AttemptLimit::new(attempts.min(ATTEMPTS_MAX.into())).ok()?;
+        Some((attempts, held))
+    };
+    let (attempts, held) = findings.required(path, value, expected, whole)?;
+    if attempts > held.into() {
         let message = format!("{attempts} attempts are held to {ATTEMPTS_MAX}");
         findings.note(path, Taken::Differently, message);
     }
-    Some(attempts.min(u64::from(ATTEMPTS_MAX)) as u32)
+    Some(held)
 }
 
 fn delay(findings: &mut Findings, path: &str, value: Option<&Value>) -> Option<Duration> {
@@ -149,8 +152,8 @@ fn codes(findings: &mut Findings, path: &str, value: &Value) -> Option<Vec<Code>
         findings.note(
             path,
             Taken::Differently,
-            "they let the other attempts go on; whether a failure sends the next attempt before its \
-             threshold is the route's own setting",
+            "the next attempt is sent at once where none is in flight any more, and the budget \
+             allows it; where others are, they go on, and it is sent at its time",
         );
     }
     Some(codes)

@@ -28,6 +28,26 @@ async fn b15_saturated_permits_refuse_the_hedge_and_leave_the_call_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn b15_as_many_hedges_as_may_be_alive_refuse_the_next_one_and_no_call() {
+    let mut rig = Rig::with(|route| route.max_hedges_in_flight(2)).await;
+    rig.direct(|_| {});
+    rig.earn(1000);
+    let slow = || rig.call(Does::Answers(300), Does::Answers(150));
+    let all = join_all((0..5).map(|_| slow())).await;
+    let won = all.iter().filter(|(it, _)| *it == Ok(AttemptKind::Hedge));
+    assert_eq!(won.count(), 2);
+    assert!(
+        all.iter()
+            .all(|(outcome, took)| outcome.is_ok() && *took < 303 * MS)
+    );
+    assert_eq!(
+        (rig.totals().hedged, rig.refused(Refusal::NoPermit)),
+        (2, 3)
+    );
+    rig.assert_at_rest().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn b16_primaries_and_hedges_together_stay_within_the_limit() {
     for calls in [4, 8, 9, 10, 12] {
         let mut rig = Rig::with(|route| route.max_in_flight(10).max_hedges_in_flight(10)).await;

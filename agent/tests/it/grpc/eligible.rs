@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use hedgerow_agent::integrations::service_config::ServiceConfig;
 use hedgerow_agent::integrations::tonic::{HedgedChannel, HedgedChannelBuilder};
-use hedgerow_agent::{Agent, Replicas};
-use tonic::Request;
+use hedgerow_agent::{Agent, PolicyDraft, Replicas};
+use tonic::{Code, Request};
 
-use super::shop::{GetRequest, Item, Plan, Replica, list};
+use super::shop::{Failing, GetRequest, Item, Plan, Replica, list};
 use super::{CatalogClient, DEADLINE, Rig};
-use crate::warm::{self, all_freed};
+use crate::warm::{self, all_freed, answered, eventually};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -96,6 +96,74 @@ async fn a_service_config_says_what_is_hedged_and_for_how_long() {
     assert!(*hedge + 100 * MS <= *primary, "{timeouts:?}");
     assert!(*primary <= Duration::from_secs(5), "{timeouts:?}");
     assert!(*other > Duration::from_secs(5) && *other <= DEADLINE);
+    all_freed(&rig.route).await;
+}
+
+/// Three attempts, and another at once for UNAVAILABLE.
+const THREE: &str = r#"{
+    "methodConfig": [{
+        "name": [{ "service": "shop.v1.Catalog" }],
+        "hedgingPolicy": {
+            "maxAttempts": 3,
+            "hedgingDelay": "0.150s",
+            "nonFatalStatusCodes": ["UNAVAILABLE"]
+        }
+    }],
+    "retryThrottling": { "maxTokens": 10, "tokenRatio": 0.25 }
+}"#;
+
+async fn by_three() -> Rig {
+    let config = ServiceConfig::parse(THREE).unwrap();
+    let draft = PolicyDraft {
+        holdout: 0.0,
+        error_limit: 0.5,
+        ..config.policy("catalog").unwrap().into()
+    };
+    let policy = draft.try_into().unwrap();
+    Rig::by(policy, DEADLINE, |channel| channel.service_config(config)).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_config_of_three_attempts_sends_three() {
+    let mut rig = by_three().await;
+    for replica in &rig.replicas {
+        replica.does(Plan {
+            takes: Duration::from_secs(2),
+            ..Plan::default()
+        });
+    }
+    rig.client.get(GetRequest::default()).await.unwrap();
+    assert_eq!((rig.requests(), rig.hedges()), (3, 2));
+    assert!(rig.replicas.iter().all(|it| it.seen().len() == 1));
+    eventually("two losers saw their reset", || {
+        rig.resets() + u64::from(rig.route.snapshot().effective.watched_losers) >= 2
+    })
+    .await;
+    all_freed(&rig.route).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_status_that_is_not_fatal_sends_the_next_attempt_and_others_do_not() {
+    let mut rig = by_three().await;
+    for (code, requests) in [(Code::Unavailable, 2), (Code::Internal, 1)] {
+        let before = rig.requests();
+        answered(&rig.route, 20).await;
+        for replica in &rig.replicas {
+            let fails = Failing {
+                code,
+                message: "the primary",
+                push_back: false,
+            };
+            let primary = Plan {
+                fails: Some(fails),
+                ..Plan::default()
+            };
+            replica.does_each(primary, Plan::default());
+        }
+        let answer = rig.client.get(GetRequest::default()).await;
+        assert_eq!(answer.is_ok(), code == Code::Unavailable, "{answer:?}");
+        assert_eq!(rig.requests() - before, requests);
+    }
     all_freed(&rig.route).await;
 }
 

@@ -12,6 +12,7 @@ use hedgerow_protocol::limits::{
     THRESHOLD_MIN,
 };
 use hedgerow_protocol::session::{AgentMessage, ControllerMessage, Text};
+use hedgerow_protocol::units::Threshold;
 use hedgerow_protocol::wire::{codec, controller_message, proto};
 use prost::Message as _;
 use tokio::time::Instant;
@@ -45,7 +46,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> Self {
-        let shared = Arc::new(Shared::new(None, Text::lossy("fuzz"), true));
+        let shared = Arc::new(Shared::new(None, Text::lossy("fuzz"), true, None));
         let limits = Limits {
             deadline: Duration::from_secs(1),
             attempts_alive: 64,
@@ -229,7 +230,7 @@ fn check_limits(route: &RouteState, holds: Holds) -> String {
     assert!((0.0..=1.0).contains(&effective.probability.get()));
     assert!((0.0..=BUDGET_MAX).contains(&route.bucket.budget()));
     assert!((0.0..=CAP_MAX).contains(&route.bucket.tokens()));
-    let threshold = effective.threshold.map(|it| it.get());
+    let threshold = effective.threshold.map(Threshold::get);
     for threshold in [threshold, route.gate.threshold()].into_iter().flatten() {
         let range = THRESHOLD_MIN..=THRESHOLD_MAX;
         assert!(range.contains(&threshold), "threshold {threshold:?}");

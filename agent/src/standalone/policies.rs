@@ -1,0 +1,263 @@
+//! A policy file's text, and what it says.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use hedgerow_protocol::ids::DependencyName;
+use hedgerow_protocol::policy::{Policy, PolicyDraft, PolicyErrors};
+use serde::Deserialize;
+use toml::Spanned;
+
+/// Most bytes a policy file may have: some thousands of policies.
+pub(crate) const BYTES_MAX: usize = 1 << 20;
+
+/// Why a policy file was refused, whole. Says where in it, and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyFileError {
+    /// Not TOML, or a key or a type that is not expected.
+    #[error("line {line}, column {column}: {problem}")]
+    Parse {
+        /// From 1.
+        line: usize,
+        /// From 1, in characters.
+        column: usize,
+        /// What is wrong and what was expected.
+        problem: String,
+    },
+    /// A `[[policy]]` with values that cannot stand.
+    #[error("line {line}, column {column}: [[policy]] for {dependency:?}: {errors}")]
+    Policy {
+        /// Where the table begins, from 1.
+        line: usize,
+        /// From 1, in characters.
+        column: usize,
+        /// As it is written.
+        dependency: String,
+        /// Every field that cannot stand, with its range.
+        errors: PolicyErrors,
+    },
+    /// Two policies for one dependency.
+    #[error(
+        "line {line}, column {column}: there is a [[policy]] for {dependency} in line {first} \
+         already; expected one for each dependency"
+    )]
+    Duplicate {
+        /// Where the second table begins, from 1.
+        line: usize,
+        /// From 1, in characters.
+        column: usize,
+        /// For which.
+        dependency: DependencyName,
+        /// Where the first one begins.
+        first: usize,
+    },
+    /// No policy at all: more likely a file that is not written yet than one that is meant so.
+    #[error("no policy; expected [[policy]] tables, or `policy = []` where none is meant")]
+    Empty,
+    /// More than a megabyte.
+    #[error("larger than {BYTES_MAX} bytes")]
+    TooLarge,
+    /// Not text.
+    #[error("not UTF-8 from byte {valid_up_to} on")]
+    NotText {
+        /// Bytes that are.
+        valid_up_to: usize,
+    },
+}
+
+/// What a policy file says: one policy a dependency.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Policies(BTreeMap<DependencyName, Policy>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    policy: Option<Vec<Spanned<PolicyDraft>>>,
+}
+
+impl Policies {
+    pub(crate) fn parse(content: &[u8]) -> Result<Self, PolicyFileError> {
+        if content.len() > BYTES_MAX {
+            return Err(PolicyFileError::TooLarge);
+        }
+        let text = std::str::from_utf8(content).map_err(|error| PolicyFileError::NotText {
+            valid_up_to: error.valid_up_to(),
+        })?;
+        let file: File = toml::from_str(text).map_err(|error| {
+            let (line, column) = place(text, error.span());
+            PolicyFileError::Parse {
+                line,
+                column,
+                problem: error.message().trim_end().to_owned(),
+            }
+        })?;
+        let mut policies = BTreeMap::new();
+        let mut lines: BTreeMap<DependencyName, usize> = BTreeMap::new();
+        for entry in file.policy.ok_or(PolicyFileError::Empty)? {
+            let (line, column) = place(text, Some(entry.span()));
+            let draft = entry.into_inner();
+            let dependency = draft.dependency.clone();
+            let policy = Policy::try_from(draft).map_err(|errors| PolicyFileError::Policy {
+                line,
+                column,
+                dependency,
+                errors,
+            })?;
+            let dependency = policy.dependency().clone();
+            if let Some(&first) = lines.get(&dependency) {
+                return Err(PolicyFileError::Duplicate {
+                    line,
+                    column,
+                    dependency,
+                    first,
+                });
+            }
+            lines.insert(dependency.clone(), line);
+            policies.insert(dependency, policy);
+        }
+        Ok(Self(policies))
+    }
+
+    pub(crate) fn of(&self, dependency: &DependencyName) -> Option<&Policy> {
+        self.0.get(dependency)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Line and column, from 1, of where a span begins.
+fn place(text: &str, span: Option<Range<usize>>) -> (usize, usize) {
+    let at = span.map_or(0, |span| span.start);
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let last = before.rsplit('\n').next().unwrap_or(before);
+    (line, last.chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use hedgerow_protocol::policy::Intent;
+
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Policies::parse(text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_key_of_a_policy_and_the_defaults_of_those_that_are_absent() {
+        let policies = Policies::parse(
+            br#"
+            [[policy]]
+            dependency = "catalog"
+            intent = "hedge"
+            percentile = 0.99
+            budget = 0.02
+            holdout = 0.0
+            error_limit = 0.1
+            threshold_min_ms = 2.5
+            threshold_max_ms = 250.0
+            probation = false
+
+            [[policy]]
+            dependency = "search"
+            "#,
+        )
+        .unwrap();
+        assert_eq!(policies.len(), 2);
+        let catalog = policies.of(&"catalog".parse().unwrap()).unwrap();
+        assert_eq!(catalog.intent(), Intent::Hedge);
+        assert_eq!(catalog.percentile().get(), 0.99);
+        assert!(!catalog.probation());
+        let search = "search".parse().unwrap();
+        assert_eq!(
+            policies.of(&search),
+            Some(&Policy::observing(search.clone()))
+        );
+        assert_eq!(policies.of(&"other".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn the_example_of_the_controllers_seed_file_is_a_policy_file() {
+        let example = include_str!("../../../deploy/config.example.toml");
+        let from = example.find("# [[policy]]").unwrap();
+        let lines = example[from..].lines().take_while(|line| !line.is_empty());
+        let lines: Vec<_> = lines.map(|line| line.trim_start_matches("# ")).collect();
+        let text = lines.join("\n");
+        let policies = Policies::parse(text.as_bytes()).unwrap();
+        assert_eq!(
+            policies.of(&"catalog".parse().unwrap()).unwrap().intent(),
+            Intent::Hedge
+        );
+    }
+
+    #[test]
+    fn none_is_meant_only_where_it_says_so() {
+        assert_eq!(Policies::parse(b"policy = []"), Ok(Policies::default()));
+        for nothing in ["", "# [[policy]]\n", "\n\n"] {
+            assert_eq!(
+                Policies::parse(nothing.as_bytes()),
+                Err(PolicyFileError::Empty)
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_stand_is_named_with_its_place() {
+        for (text, expected) in [
+            (
+                "[[policy]]\ndependency = \"a\"\nbudgett = 0.1\n",
+                "line 3, column 1: unknown field `budgett`",
+            ),
+            (
+                "[[policy]]\ndependency = \"a\"\n  budget = \"high\"\n",
+                "line 3, column 12: invalid type",
+            ),
+            (
+                "[[policy]]\nintent = \"hedge\"\n",
+                "line 1, column 1: missing field `dependency`",
+            ),
+            (
+                "[[policy]]\ndependency = \"a\"\nintent = \"on\"\n",
+                "line 3, column 10: unknown variant `on`",
+            ),
+            ("[[policy]\n", "line 1, column "),
+            (
+                "polices = []\n",
+                "line 1, column 1: unknown field `polices`",
+            ),
+            (
+                "# one\n\n[[policy]]\ndependency = \"a\"\npercentile = 95\nbudget = 0.5\n",
+                "line 3, column 1: [[policy]] for \"a\": percentile: 95 is out of range: expected a \
+                 number from 0.92 to 0.999; budget: 0.5 ",
+            ),
+            (
+                "[[policy]]\ndependency = \"a\"\n[[policy]]\ndependency = \"a\"\n",
+                "line 3, column 1: there is a [[policy]] for a in line 1 already",
+            ),
+        ] {
+            let refused = refused(text);
+            assert!(refused.starts_with(expected), "{refused}\nfor {expected}");
+        }
+        assert_eq!(
+            Policies::parse(b"policy = [] # \xff"),
+            Err(PolicyFileError::NotText { valid_up_to: 14 })
+        );
+        assert_eq!(
+            Policies::parse(&vec![b'#'; BYTES_MAX + 1]),
+            Err(PolicyFileError::TooLarge)
+        );
+    }
+
+    #[test]
+    fn p12_no_part_of_a_file_is_taken_for_more_than_it_says() {
+        let text = b"[[policy]]\ndependency = \"catalog\"\nintent = \"hedge\"\nbudget = 0.08\n";
+        for cut in 0..text.len() {
+            // Whatever is left of it parses or does not; nothing panics.
+            let _ = Policies::parse(&text[..cut]);
+        }
+    }
+}

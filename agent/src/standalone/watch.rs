@@ -1,0 +1,201 @@
+//! The file as it was read last, and the task that looks whether it changed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+
+use super::file;
+use super::policies::Policies;
+use crate::agent::Shared;
+use crate::error::ConfigError;
+
+/// How often the file is looked at.
+const EVERY: Duration = Duration::from_secs(2);
+/// How long a new content must have stayed as it is, so that a file being written is not taken for
+/// the part of it that is there.
+const SETTLED_AFTER: Duration = Duration::from_millis(500);
+
+/// A policy file, and what was last good in it.
+#[derive(Debug)]
+pub(crate) struct PolicyFile {
+    path: PathBuf,
+    policies: RwLock<Arc<Policies>>,
+    refused: AtomicU64,
+}
+
+impl PolicyFile {
+    /// What holds.
+    pub(crate) fn policies(&self) -> Arc<Policies> {
+        self.policies.read().clone()
+    }
+
+    /// Contents not taken, and times it could not be read.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Takes a content that has settled. True where the policies are others than before.
+    fn take(&self, content: &Content) -> bool {
+        let path = self.path.display();
+        let policies = match content {
+            Content::Bytes(bytes) => Policies::parse(bytes).map_err(|error| error.to_string()),
+            Content::Unreadable(why) => Err(why.clone()),
+        };
+        match policies {
+            Ok(policies) if policies == **self.policies.read() => false,
+            Ok(policies) => {
+                tracing::info!(file = %path, policies = policies.len(), "policy file taken");
+                *self.policies.write() = Arc::new(policies);
+                true
+            }
+            Err(error) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(file = %path, %error, "policy file refused; the last good one holds");
+                false
+            }
+        }
+    }
+}
+
+/// What was found where the file should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Content {
+    Bytes(Vec<u8>),
+    /// And why.
+    Unreadable(String),
+}
+
+/// Tells a content that has settled from one being written, and one that is new from one that was
+/// dealt with, good or bad.
+#[derive(Debug)]
+struct Look {
+    dealt_with: Content,
+    new: Option<Content>,
+}
+
+impl Look {
+    /// The content to deal with, where there is one; and when to look again.
+    fn at(&mut self, content: Content) -> (Option<&Content>, Duration) {
+        if content == self.dealt_with {
+            self.new = None;
+            return (None, EVERY);
+        }
+        if self.new.as_ref() == Some(&content) {
+            self.new = None;
+            self.dealt_with = content;
+            return (Some(&self.dealt_with), EVERY);
+        }
+        self.new = Some(content);
+        (None, SETTLED_AFTER)
+    }
+}
+
+async fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let path = path.to_owned();
+    let bytes = spawn_blocking(move || file::read(&path)).await;
+    // Only a runtime that is going down lets it end without a result.
+    bytes.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped)))
+}
+
+/// A policy file that was read and is good, and its content.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: Arc<PolicyFile>,
+    content: Vec<u8>,
+}
+
+/// Reads the file for the first time.
+pub(crate) async fn open(path: PathBuf) -> Result<Opened, ConfigError> {
+    let content = match read(&path).await {
+        Ok(content) => content,
+        Err(source) => {
+            let field = "policy_file";
+            return Err(ConfigError::File {
+                field,
+                path,
+                source,
+            });
+        }
+    };
+    match Policies::parse(&content) {
+        Ok(policies) => {
+            let file = Arc::new(PolicyFile {
+                path,
+                policies: RwLock::new(Arc::new(policies)),
+                refused: AtomicU64::new(0),
+            });
+            Ok(Opened { file, content })
+        }
+        Err(error) => Err(ConfigError::PolicyFile { path, error }),
+    }
+}
+
+/// Looks at the file until the agent stops.
+pub(crate) async fn watch(shared: Arc<Shared>, opened: Opened) {
+    let Opened { file, content } = opened;
+    let mut look = Look {
+        dealt_with: Content::Bytes(content),
+        new: None,
+    };
+    let stopping = shared.tasks.stopping.clone();
+    let mut wait = EVERY;
+    loop {
+        let content = tokio::select! {
+            biased;
+            () = stopping.cancelled() => return,
+            content = async { sleep(wait).await; read(&file.path).await } => content,
+        };
+        let content = match content {
+            Ok(bytes) => Content::Bytes(bytes),
+            Err(error) => Content::Unreadable(format!("cannot be read: {error}")),
+        };
+        let (settled, next) = look.at(content);
+        wait = next;
+        if settled.is_some_and(|content| file.take(content)) {
+            shared.policies_changed(Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Content {
+        Content::Bytes(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn a_content_is_dealt_with_once_and_when_it_has_settled() {
+        let mut look = Look {
+            dealt_with: bytes("a"),
+            new: None,
+        };
+        let gone = Content::Unreadable("gone".to_owned());
+        for (content, expected, again) in [
+            (bytes("a"), None, EVERY),
+            // Being written: each look finds more of it.
+            (bytes(""), None, SETTLED_AFTER),
+            (bytes("b"), None, SETTLED_AFTER),
+            (bytes("bc"), None, SETTLED_AFTER),
+            (bytes("bc"), Some(bytes("bc")), EVERY),
+            (bytes("bc"), None, EVERY),
+            // Gone and back between two looks, as some editors do.
+            (gone.clone(), None, SETTLED_AFTER),
+            (bytes("bc"), None, EVERY),
+            (gone.clone(), None, SETTLED_AFTER),
+            (gone.clone(), Some(gone.clone()), EVERY),
+            (gone, None, EVERY),
+            (bytes("bc"), None, SETTLED_AFTER),
+            (bytes("bc"), Some(bytes("bc")), EVERY),
+        ] {
+            let (found, wait) = look.at(content.clone());
+            assert_eq!((found, wait), (expected.as_ref(), again), "{content:?}");
+        }
+    }
+}
