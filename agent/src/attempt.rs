@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hedgerow_protocol::ids::ReplicaName;
+use hedgerow_protocol::latency::bucket_of;
 use tokio::time::Instant;
 
+use crate::hand::Hand;
 use crate::permit::Slot;
 use crate::pool::Replica;
 use crate::route::RouteState;
@@ -85,7 +87,7 @@ impl Attempt {
 /// Keeps an attempt's permit: see [`Attempt::hold`].
 #[derive(Debug)]
 pub struct Hold {
-    replica: Arc<Replica>,
+    replica: Hand,
     slot: Slot,
     kind: AttemptKind,
 }
@@ -138,7 +140,7 @@ pub(crate) struct AttemptGuard<R: Deref<Target = RouteState>> {
 
 #[derive(Debug)]
 struct Running {
-    replica: Arc<Replica>,
+    replica: Hand,
     slot: Slot,
     began: Instant,
     kind: AttemptKind,
@@ -176,6 +178,7 @@ pub(crate) fn begin(
     } else {
         AttemptKind::Hedge
     };
+    let replica = Hand::from(replica);
     replica.attempt_begins(primary && recorded);
     let slot = permit.unwrap_or_else(|| {
         route
@@ -211,13 +214,13 @@ pub(crate) fn begin(
 
 impl<R: Deref<Target = RouteState>> AttemptGuard<R> {
     pub(crate) fn replica(&self) -> Option<&Arc<Replica>> {
-        self.running.as_ref().map(|running| &running.replica)
+        self.running.as_ref().map(|running| &*running.replica)
     }
 
     /// A treated call's primary answered. The call's own sample says the rest.
     pub(crate) fn answered_plainly(mut self, bucket: usize) {
         if let Some(running) = self.running.take() {
-            running.replica.done.record_in(bucket);
+            running.replica.record_done(bucket);
             running.close();
         }
     }
@@ -297,12 +300,11 @@ impl Running {
         };
         route.recorder.record(series, age);
         if self.kind == AttemptKind::Primary {
-            let of_replica = if done {
-                &self.replica.done
+            if done {
+                self.replica.record_done(bucket_of(age));
             } else {
-                &self.replica.censored
-            };
-            of_replica.record(age);
+                self.replica.record_censored(age);
+            }
         }
     }
 

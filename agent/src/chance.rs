@@ -7,16 +7,25 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 
 thread_local! {
-    static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(std::thread::current().id()));
+    /// 0: not begun yet.
+    static STATE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Sixty-four bits, evenly spread.
+#[inline]
 pub(crate) fn draw() -> u64 {
-    STATE.with(|state| {
-        let next = state.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        state.set(next);
-        mix(next)
-    })
+    let mut state = STATE.get();
+    if state == 0 {
+        state = begin();
+    }
+    let next = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    STATE.set(next);
+    mix(next)
+}
+
+#[cold]
+fn begin() -> u64 {
+    RandomState::new().hash_one(std::thread::current().id())
 }
 
 /// True in a share of `parts / 2^24` of the draws.
@@ -39,7 +48,7 @@ pub(crate) fn below(n: usize) -> usize {
 /// Starts this thread's stream anew, for tests that have to come out alike each time.
 #[cfg(test)]
 pub(crate) fn seed(seed: u64) {
-    STATE.with(|state| state.set(seed));
+    STATE.set(seed);
 }
 
 fn mix(mut z: u64) -> u64 {

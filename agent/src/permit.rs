@@ -1,24 +1,27 @@
 //! A permit for each attempt alive, and with it the attempt's age.
 //!
 //! A permit lasts as long as the attempt's real work: until the attempt's future is gone *and* the
-//! last [`Hold`](crate::Hold) taken from it is dropped. A slot of a fixed table carries that count
-//! and the time it began in one word, so that the ages of what is in flight are read without a lock
-//! and an attempt costs no allocation. A full table is no reason to refuse a call: further attempts
-//! get a slot of their own on the heap.
+//! last [`Hold`](crate::Hold) taken from it is dropped. A slot carries that count and the time it
+//! began in one word, so that the ages of what is in flight are read without a lock and an attempt
+//! costs no allocation.
+//!
+//! Slots lie in regions, one for each lane. Only a lane's owner takes slots of its region, so that
+//! taking one is a load and a store; anybody gives them back. A full region is no reason to refuse a
+//! call: further attempts get a slot of their own on the heap.
 
-use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hedgerow_protocol::latency::Histogram;
 
-use crate::stats::recorder::thread_number;
+use crate::lanes::{Lane, PerLane};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::thread;
 
-/// Slots of a route. At a thousand calls a second of a second each it is still not full.
+/// Slots of a region. At a thousand calls a second of a second each it is still not full.
 const SLOTS: usize = 1024;
-/// Slots looked at before giving up on the table. Slots are used in turn, so the next one is nearly
-/// always free.
+/// Slots looked at before giving up on the region. Slots are used in turn where the last one is
+/// still taken, so that the next one is nearly always free.
 const LOOKS: usize = 8;
 
 /// Lowest bits: how many hold the permit. A million holders of one attempt is not a program.
@@ -31,7 +34,9 @@ const UNANSWERED: u64 = 1 << 20;
 const BEGAN_SHIFT: u32 = 21;
 
 fn began_word(since_birth: Duration) -> u64 {
-    (since_birth.as_micros() as u64) << BEGAN_SHIFT
+    // Not `as_micros`, which multiplies in 128 bits.
+    let us = since_birth.as_secs() * 1_000_000 + u64::from(since_birth.subsec_micros());
+    us << BEGAN_SHIFT
 }
 
 /// How long ago a slot's attempt began.
@@ -46,10 +51,74 @@ fn age(word: u64, now_since_birth: Duration) -> Duration {
     }
 }
 
+/// The slots that one lane takes.
+#[derive(Debug)]
+struct Region {
+    /// Where its owner looks next.
+    next: AtomicU32,
+    /// Those at and above it were never taken: readers need not look at them.
+    used: AtomicU32,
+    slots: Box<[AtomicU64]>,
+}
+
+impl Region {
+    fn new(slots: usize) -> Self {
+        Self {
+            next: AtomicU32::new(0),
+            used: AtomicU32::new(0),
+            slots: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    fn take(&self, lane: Lane, word: u64) -> Option<usize> {
+        let start = self.next.load(Ordering::Relaxed) as usize;
+        for look in 0..LOOKS {
+            let at = (start + look) % self.slots.len();
+            if take(&self.slots[at], lane, word) {
+                self.next.store(at as u32 + 1, Ordering::Relaxed);
+                if self.used.load(Ordering::Relaxed) as usize <= at {
+                    self.used.fetch_max(at as u32 + 1, Ordering::SeqCst);
+                }
+                return Some(at);
+            }
+        }
+        self.next.store((start + LOOKS) as u32, Ordering::Relaxed);
+        None
+    }
+
+    /// Those that may be taken.
+    fn looked_at(&self) -> impl Iterator<Item = &AtomicU64> {
+        let used = self.used.load(Ordering::SeqCst) as usize;
+        self.slots[..used].iter()
+    }
+}
+
+/// Takes a slot where it is free. In a lane with an owner nobody else does, so nothing can come
+/// between the load and the store; but a hedge's has to be seen by all who count after it: two that
+/// come at once must not both be let in for one place.
+fn take(slot: &AtomicU64, lane: Lane, word: u64) -> bool {
+    if !lane.owned() {
+        return slot
+            .compare_exchange(0, word, Ordering::SeqCst, Ordering::Relaxed)
+            .is_ok();
+    }
+    if slot.load(Ordering::Acquire) != 0 {
+        return false;
+    }
+    if word & UNANSWERED == 0 {
+        slot.swap(word, Ordering::SeqCst);
+    } else {
+        slot.store(word, Ordering::Release);
+    }
+    true
+}
+
 #[derive(Debug)]
 pub(crate) struct SlotTable {
-    slots: Box<[AtomicU64]>,
-    /// Slots beyond the table that are taken.
+    regions: PerLane<Region>,
+    /// Slots of each region.
+    slots: usize,
+    /// Slots beyond the regions that are taken.
     beyond: AtomicU64,
 }
 
@@ -63,7 +132,7 @@ pub(crate) struct Permits {
 impl Permits {
     pub(crate) fn new() -> Self {
         Self {
-            slots: SlotTable::new(),
+            slots: SlotTable::new(SLOTS),
             hedges: AtomicU64::new(0),
         }
     }
@@ -72,19 +141,15 @@ impl Permits {
 /// A place in a [`SlotTable`]. Whoever has one counts as one holder.
 #[derive(Debug, Clone)]
 pub(crate) enum Slot {
-    Table(u32),
+    Region { lane: u16, at: u16 },
     Own(Arc<AtomicU64>),
 }
 
-thread_local! {
-    /// Where this thread looks next. Threads start apart.
-    static NEXT: Cell<usize> = Cell::new(thread_number() * 131);
-}
-
 impl SlotTable {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(slots: usize) -> Self {
         Self {
-            slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
+            regions: PerLane::new(),
+            slots,
             beyond: AtomicU64::new(0),
         }
     }
@@ -93,24 +158,27 @@ impl SlotTable {
     pub(crate) fn take(&self, since_birth: Duration, holders: u64, unanswered: bool) -> Slot {
         let flag = if unanswered { UNANSWERED } else { 0 };
         let word = began_word(since_birth) | (holders * HOLDER) | flag;
-        let start = NEXT.get();
-        for look in 0..LOOKS {
-            let at = (start + look) % SLOTS;
-            let taken =
-                self.slots[at].compare_exchange(0, word, Ordering::SeqCst, Ordering::Relaxed);
-            if taken.is_ok() {
-                NEXT.set(at + 1);
-                return Slot::Table(at as u32);
-            }
+        let lane = thread::lane();
+        let region = self.regions.get_or_make(lane, || Region::new(self.slots));
+        if let Some(at) = region.take(lane, word) {
+            return Slot::Region {
+                lane: lane.index() as u16,
+                at: at as u16,
+            };
         }
-        NEXT.set(start.wrapping_add(LOOKS));
         self.beyond.fetch_add(1, Ordering::SeqCst);
         Slot::Own(Arc::new(AtomicU64::new(word)))
     }
 
+    fn region(&self, lane: u16) -> &Region {
+        self.regions
+            .get(usize::from(lane))
+            .expect("a slot was taken of it")
+    }
+
     fn cell<'a>(&'a self, slot: &'a Slot) -> &'a AtomicU64 {
         match slot {
-            Slot::Table(at) => &self.slots[*at as usize],
+            Slot::Region { lane, at } => &self.region(*lane).slots[usize::from(*at)],
             Slot::Own(cell) => cell,
         }
     }
@@ -134,29 +202,42 @@ impl SlotTable {
             cell.fetch_sub(gone, Ordering::AcqRel) & HOLDERS == HOLDER
         };
         if last {
-            // Only holders add holders: with one left, nobody but us is here.
-            cell.store(0, Ordering::Release);
-            if matches!(slot, Slot::Own(_)) {
-                self.beyond.fetch_sub(1, Ordering::SeqCst);
-            }
+            self.free(slot, cell);
         }
         last
     }
 
+    /// Only holders add holders: with one left, nobody but that one is here.
+    fn free(&self, slot: &Slot, cell: &AtomicU64) {
+        cell.store(0, Ordering::Release);
+        match slot {
+            Slot::Region { lane, at } if usize::from(*lane) == thread::lane().index() => {
+                // Its cache line is at hand: the next attempt takes it again.
+                self.region(*lane)
+                    .next
+                    .store(u32::from(*at), Ordering::Relaxed);
+            }
+            Slot::Region { .. } => {}
+            Slot::Own(_) => {
+                self.beyond.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+    }
+
     /// Slots taken: permits in use. Looks at them all, so not for every call.
     pub(crate) fn taken(&self) -> u64 {
-        let in_table = self
-            .slots
-            .iter()
+        let regions = self.regions.iter();
+        let in_regions = regions
+            .flat_map(|(_, region)| region.looked_at())
             .filter(|slot| slot.load(Ordering::SeqCst) != 0)
             .count();
-        in_table as u64 + self.beyond.load(Ordering::SeqCst)
+        in_regions as u64 + self.beyond.load(Ordering::SeqCst)
     }
 
     /// Ages of unanswered primaries of at least `beyond`. A gauge, read while calls go on.
     pub(crate) fn ages(&self, now_since_birth: Duration, beyond: Duration) -> Histogram {
         let mut ages = Histogram::new();
-        for slot in &self.slots {
+        for slot in self.regions.iter().flat_map(|(_, region)| region.looked_at()) {
             let word = slot.load(Ordering::Relaxed);
             if word & UNANSWERED != 0 {
                 let age = age(word, now_since_birth);
@@ -177,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_free_when_its_last_holder_is_gone() {
-        let table = SlotTable::new();
+        let table = SlotTable::new(SLOTS);
         let slot = table.take(MS, 1, true);
         table.hold(&slot);
         assert!(!table.release(&slot, false));
@@ -188,7 +269,7 @@ mod tests {
 
     #[test]
     fn ages_show_unanswered_primaries_beyond_the_threshold() {
-        let table = SlotTable::new();
+        let table = SlotTable::new(SLOTS);
         let old = table.take(Duration::ZERO, 1, true);
         let _young = table.take(90 * MS, 1, true);
         let _hedge = table.take(Duration::ZERO, 1, false);
@@ -208,7 +289,7 @@ mod tests {
 
     #[test]
     fn b15_a_full_table_refuses_nobody() {
-        let table = SlotTable::new();
+        let table = SlotTable::new(SLOTS);
         let slots: Vec<_> = (0..SLOTS * 2).map(|_| table.take(MS, 1, true)).collect();
         assert_eq!(table.taken(), 2 * SLOTS as u64);
         assert!(slots.iter().all(|slot| table.release(slot, false)));
@@ -217,7 +298,7 @@ mod tests {
 
     #[test]
     fn threads_never_share_a_slot() {
-        let table = SlotTable::new();
+        let table = SlotTable::new(SLOTS);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

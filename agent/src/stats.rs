@@ -2,6 +2,7 @@
 
 pub(crate) mod recorder;
 pub(crate) mod replica;
+pub(crate) mod tally;
 
 use hedgerow_protocol::latency::{Histogram, SparseHistogram};
 use hedgerow_protocol::report::Totals;

@@ -1,0 +1,180 @@
+//! What an attempt holds its replica by.
+//!
+//! Two of these come and go with every attempt, and a shared count costs two locked instructions
+//! each. So a thread keeps a few counted references at hand for each replica it has calls with:
+//! taking one up and laying it down moves it, and the count stays as it is. Attempts that end on
+//! other threads than they began on pay the count where one side's few run out.
+//!
+//! What lies at hand keeps a replica's memory, not its place in any list; it is let go when the
+//! thread next meets a changed list, or ends.
+
+use std::cell::RefCell;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::pool::Replica;
+
+/// Replicas a thread has references at hand for.
+const STACKS: usize = 64;
+/// References of each: twice the attempts whose begins and ends may come out of step.
+const SPARES: usize = 8;
+
+/// A counted reference to a replica.
+#[derive(Debug)]
+pub(crate) struct Hand(Option<Arc<Replica>>);
+
+/// References to one replica: to that of this number, while there are any.
+#[derive(Debug, Default)]
+struct Stack {
+    number: u64,
+    spares: [Option<Arc<Replica>>; SPARES],
+    len: usize,
+}
+
+thread_local! {
+    static STACKS_HERE: RefCell<Vec<Stack>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `f` with the replica's stack; not while the thread ends.
+fn with_stack<T>(number: u64, f: impl FnOnce(&mut Stack) -> T) -> Option<T> {
+    STACKS_HERE
+        .try_with(|stacks| {
+            let mut stacks = stacks.try_borrow_mut().ok()?;
+            if stacks.is_empty() {
+                stacks.resize_with(STACKS, Stack::default);
+            }
+            let at = number as usize % STACKS;
+            Some(f(&mut stacks[at]))
+        })
+        .ok()?
+}
+
+impl Stack {
+    fn take(&mut self, number: u64) -> Option<Arc<Replica>> {
+        if self.number == number {
+            let last = self.len.checked_sub(1)?;
+            self.len = last;
+            self.spares[last].take()
+        } else {
+            // Whoever was called last has it.
+            *self = Self {
+                number,
+                ..Self::default()
+            };
+            None
+        }
+    }
+
+    /// Gives back what there is no room for.
+    fn put(&mut self, replica: Arc<Replica>) -> Option<Arc<Replica>> {
+        if self.number != replica.number || self.len == SPARES {
+            return Some(replica);
+        }
+        self.spares[self.len] = Some(replica);
+        self.len += 1;
+        None
+    }
+}
+
+/// Another reference to the same replica.
+#[inline]
+pub(crate) fn another(replica: &Arc<Replica>) -> Arc<Replica> {
+    let number = replica.number;
+    with_stack(number, |stack| stack.take(number))
+        .flatten()
+        .unwrap_or_else(|| replica.clone())
+}
+
+/// Lets go of all that this thread has at hand.
+pub(crate) fn let_go() {
+    let _ = STACKS_HERE.try_with(|stacks| {
+        if let Ok(mut stacks) = stacks.try_borrow_mut() {
+            stacks.clear();
+        }
+    });
+}
+
+impl From<Arc<Replica>> for Hand {
+    fn from(replica: Arc<Replica>) -> Self {
+        Self(Some(replica))
+    }
+}
+
+impl Clone for Hand {
+    fn clone(&self) -> Self {
+        Self(Some(another(self)))
+    }
+}
+
+impl Deref for Hand {
+    type Target = Arc<Replica>;
+
+    fn deref(&self) -> &Arc<Replica> {
+        self.0.as_ref().expect("emptied by its drop alone")
+    }
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        if let Some(replica) = self.0.take() {
+            let number = replica.number;
+            let mut replica = Some(replica);
+            with_stack(number, |stack| {
+                replica = replica.take().and_then(|replica| stack.put(replica));
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permit::Permits;
+
+    fn replica() -> Arc<Replica> {
+        let name = "a:1".parse().unwrap();
+        Arc::new(Replica::new(name, None, Arc::new(Permits::new())))
+    }
+
+    #[test]
+    fn a_reference_laid_down_is_taken_up_again() {
+        let replica = replica();
+        let hand = Hand::from(another(&replica));
+        drop(hand.clone());
+        drop(hand);
+        assert_eq!(Arc::strong_count(&replica), 3, "two lie at hand");
+        let hands: Vec<_> = (0..20).map(|_| Hand::from(another(&replica))).collect();
+        assert_eq!(Arc::strong_count(&replica), 21);
+        drop(hands);
+        assert_eq!(Arc::strong_count(&replica), 1 + SPARES, "no more than a few");
+        let_go();
+        assert_eq!(Arc::strong_count(&replica), 1);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_thread_that_ended() {
+        let replica = replica();
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(Hand::from(another(&replica))));
+        });
+        assert_eq!(Arc::strong_count(&replica), 1);
+    }
+
+    #[test]
+    fn two_replicas_with_one_stack_do_not_take_each_others_references() {
+        let mut replicas = vec![replica()];
+        while replicas.len() < 2 {
+            let another = replica();
+            if (another.number - replicas[0].number) as usize % STACKS == 0 {
+                replicas.push(another);
+            }
+        }
+        for i in 0..100 {
+            let replica = &replicas[i % 2];
+            let hand = Hand::from(another(replica));
+            assert!(Arc::ptr_eq(&hand, replica));
+        }
+        let_go();
+        assert!(replicas.iter().all(|replica| Arc::strong_count(replica) == 1));
+    }
+}
