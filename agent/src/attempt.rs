@@ -94,23 +94,25 @@ pub struct Hold {
 
 impl Clone for Hold {
     fn clone(&self) -> Self {
-        self.replica.permits.slots.hold(&self.slot);
+        self.replica.permits.slots.hold(self.slot);
         Self {
             replica: self.replica.clone(),
-            slot: self.slot.clone(),
+            slot: self.slot,
             kind: self.kind,
         }
     }
 }
 
 impl Drop for Hold {
+    #[inline]
     fn drop(&mut self) {
-        release(&self.replica, &self.slot, self.kind, false);
+        release(&self.replica, self.slot, self.kind, false);
     }
 }
 
 /// One holder less; the last one gives the permit back.
-fn release(replica: &Replica, slot: &Slot, kind: AttemptKind, answered: bool) {
+#[inline]
+fn release(replica: &Replica, slot: Slot, kind: AttemptKind, answered: bool) {
     let permits = &replica.permits;
     if permits.slots.release(slot, answered) {
         replica.attempt_ends();
@@ -160,6 +162,7 @@ pub(crate) struct Beginning {
 }
 
 /// Begins an attempt: the guard for the race, the attempt for the service.
+#[inline]
 pub(crate) fn begin(
     route: &RouteState,
     beginning: Beginning,
@@ -188,7 +191,7 @@ pub(crate) fn begin(
     });
     let hold = Hold {
         replica: replica.clone(),
-        slot: slot.clone(),
+        slot,
         kind,
     };
     let attempt = Attempt {
@@ -218,6 +221,7 @@ impl<R: Deref<Target = RouteState>> AttemptGuard<R> {
     }
 
     /// A treated call's primary answered. The call's own sample says the rest.
+    #[inline]
     pub(crate) fn answered_plainly(mut self, bucket: usize) {
         if let Some(running) = self.running.take() {
             running.replica.record_done(bucket);
@@ -259,10 +263,10 @@ impl AttemptGuard<&RouteState> {
 }
 
 impl<R: Deref<Target = RouteState>> Drop for AttemptGuard<R> {
+    #[inline]
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
-            running.record(&self.route, false, Instant::now());
-            running.close();
+            running.stopped(&self.route);
         }
     }
 }
@@ -308,7 +312,14 @@ impl Running {
         }
     }
 
+    #[cold]
+    fn stopped(self, route: &RouteState) {
+        self.record(route, false, Instant::now());
+        self.close();
+    }
+
+    #[inline]
     fn close(&self) {
-        release(&self.replica, &self.slot, self.kind, true);
+        release(&self.replica, self.slot, self.kind, true);
     }
 }

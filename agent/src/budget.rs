@@ -40,6 +40,7 @@ impl TokenBucket {
 
     /// An eligible call finished. A full bucket is only read, so that in the usual state threads do
     /// not fight over its cache line.
+    #[inline]
     pub(crate) fn earn(&self) {
         let earned = self.earned_per_call.load(Ordering::Relaxed);
         if earned == 0 {

@@ -29,17 +29,20 @@ fn begin() -> u64 {
 }
 
 /// True in a share of `parts / 2^24` of the draws.
+#[inline]
 pub(crate) fn one_in(parts: u32) -> bool {
     ((draw() >> 40) as u32) < parts
 }
 
 /// Two independent draws of 24 bits in one: each is below `parts` in `parts / 2^24` of them.
+#[inline]
 pub(crate) fn two() -> (u32, u32) {
     let bits = draw();
     ((bits >> 40) as u32, (bits >> 8) as u32 & ((1 << 24) - 1))
 }
 
 /// An index below `n`; 0 for none.
+#[inline]
 pub(crate) fn below(n: usize) -> usize {
     // Multiply-shift: no division, and the bias of 2^-64 x n is beyond measuring.
     ((u128::from(draw()) * n as u128) >> 64) as usize
@@ -51,6 +54,7 @@ pub(crate) fn seed(seed: u64) {
     STATE.set(seed);
 }
 
+#[inline]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -36,16 +36,19 @@ pub(crate) struct Reading(u64);
 
 impl Reading {
     /// Whether the mode lets anything be hedged.
+    #[inline]
     pub(crate) fn open(self) -> bool {
         self.0 & OPEN != 0
     }
 
     /// Share of crossed calls to hedge, in 2^24 parts.
+    #[inline]
     pub(crate) fn probability(self) -> u32 {
         ((self.0 >> PROBABILITY_SHIFT) & SHARE) as u32
     }
 
     /// Share of eligible calls never hedged, in 2^24 parts.
+    #[inline]
     pub(crate) fn holdout(self) -> u32 {
         ((self.0 >> HOLDOUT_SHIFT) & SHARE) as u32
     }
@@ -69,10 +72,12 @@ impl Gate {
             .store(typical.as_nanos() as u64, Ordering::Relaxed);
     }
 
+    #[inline]
     pub(crate) fn read(&self) -> Reading {
         Reading(self.word.load(Ordering::Relaxed))
     }
 
+    #[inline]
     pub(crate) fn threshold(&self) -> Option<Duration> {
         match self.threshold.load(Ordering::Relaxed) {
             0 => None,
@@ -80,6 +85,7 @@ impl Gate {
         }
     }
 
+    #[inline]
     pub(crate) fn typical(&self) -> Duration {
         Duration::from_nanos(self.typical.load(Ordering::Relaxed))
     }

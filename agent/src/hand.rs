@@ -36,6 +36,7 @@ thread_local! {
 }
 
 /// Runs `f` with the replica's stack; not while the thread ends.
+#[inline]
 fn with_stack<T>(number: u64, f: impl FnOnce(&mut Stack) -> T) -> Option<T> {
     STACKS_HERE
         .try_with(|stacks| {
@@ -50,6 +51,7 @@ fn with_stack<T>(number: u64, f: impl FnOnce(&mut Stack) -> T) -> Option<T> {
 }
 
 impl Stack {
+    #[inline]
     fn take(&mut self, number: u64) -> Option<Arc<Replica>> {
         if self.number == number {
             let last = self.len.checked_sub(1)?;
@@ -66,6 +68,7 @@ impl Stack {
     }
 
     /// Gives back what there is no room for.
+    #[inline]
     fn put(&mut self, replica: Arc<Replica>) -> Option<Arc<Replica>> {
         if self.number != replica.number || self.len == SPARES {
             return Some(replica);
@@ -95,12 +98,14 @@ pub(crate) fn let_go() {
 }
 
 impl From<Arc<Replica>> for Hand {
+    #[inline]
     fn from(replica: Arc<Replica>) -> Self {
         Self(Some(replica))
     }
 }
 
 impl Clone for Hand {
+    #[inline]
     fn clone(&self) -> Self {
         Self(Some(another(self)))
     }
@@ -109,12 +114,14 @@ impl Clone for Hand {
 impl Deref for Hand {
     type Target = Arc<Replica>;
 
+    #[inline]
     fn deref(&self) -> &Arc<Replica> {
         self.0.as_ref().expect("emptied by its drop alone")
     }
 }
 
 impl Drop for Hand {
+    #[inline]
     fn drop(&mut self) {
         if let Some(replica) = self.0.take() {
             let number = replica.number;

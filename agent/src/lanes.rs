@@ -23,11 +23,13 @@ impl Lane {
     /// The lane of all who have none of their own.
     pub(crate) const SHARED: Self = Self(OWNED as u32);
 
+    #[inline]
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 
     /// Whether nobody else writes here.
+    #[inline]
     pub(crate) fn owned(self) -> bool {
         self != Self::SHARED
     }
@@ -95,6 +97,7 @@ impl<T> PerLane<T> {
         self.0[lane.index()].get_or_init(|| Box::new(make()))
     }
 
+    #[inline]
     pub(crate) fn get(&self, lane: usize) -> Option<&T> {
         self.0.get(lane)?.get().map(|it| &**it)
     }

@@ -37,12 +37,14 @@ impl Load {
     }
 
     /// `used`: lanes with an owner, now or before.
+    #[inline]
     fn sum(&self, used: usize, ordering: Ordering) -> u64 {
         let (owned, shared) = self.words.split_at(Lane::SHARED.index());
-        owned[..used.min(owned.len())]
-            .iter()
-            .chain(shared)
-            .fold(0, |sum, word| sum.wrapping_add(word.load(ordering)))
+        let mut sum: u64 = 0;
+        for word in owned.iter().take(used).chain(shared) {
+            sum = sum.wrapping_add(word.load(ordering));
+        }
+        sum
     }
 
     /// Attempts alive. Read while others change it, an end may be seen before its beginning, which
@@ -60,6 +62,7 @@ impl Load {
 }
 
 /// The lower part, signed.
+#[inline]
 fn alive(sum: u64) -> i64 {
     (sum << (64 - STARTED_SHIFT)) as i64 >> (64 - STARTED_SHIFT)
 }

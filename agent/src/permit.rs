@@ -6,23 +6,24 @@
 //! costs no allocation.
 //!
 //! Slots lie in regions, one for each lane. Only a lane's owner takes slots of its region, so that
-//! taking one is a load and a store; anybody gives them back. A full region is no reason to refuse a
-//! call: further attempts get a slot of their own on the heap.
+//! taking one is a load and a store; anybody gives them back. A region that is full is no reason to
+//! refuse a call: it grows, by blocks that are never given up.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_protocol::latency::Histogram;
 
 use crate::lanes::{Lane, PerLane};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, OnceLock, Ordering};
 use crate::thread;
 
-/// Slots of a region. At a thousand calls a second of a second each it is still not full.
-const SLOTS: usize = 1024;
-/// Slots looked at before giving up on the region. Slots are used in turn where the last one is
+/// Slots of a region's first block; each further one has twice as many.
+const SLOTS: u32 = 256;
+/// With all of them, 2^27 attempts may be alive: their futures would not fit into memory.
+const BLOCKS: usize = 20;
+/// Slots looked at before going on to the next block. Slots are used in turn where the last one is
 /// still taken, so that the next one is nearly always free.
-const LOOKS: usize = 8;
+const LOOKS: u32 = 8;
 
 /// Lowest bits: how many hold the permit. A million holders of one attempt is not a program.
 const HOLDER: u64 = 1;
@@ -51,18 +52,17 @@ fn age(word: u64, now_since_birth: Duration) -> Duration {
     }
 }
 
-/// The slots that one lane takes.
 #[derive(Debug)]
-struct Region {
-    /// Where its owner looks next.
+struct Block {
+    /// Where the region's owner looks next.
     next: AtomicU32,
     /// Those at and above it were never taken: readers need not look at them.
     used: AtomicU32,
     slots: Box<[AtomicU64]>,
 }
 
-impl Region {
-    fn new(slots: usize) -> Self {
+impl Block {
+    fn new(slots: u32) -> Self {
         Self {
             next: AtomicU32::new(0),
             used: AtomicU32::new(0),
@@ -70,32 +70,74 @@ impl Region {
         }
     }
 
-    fn take(&self, lane: Lane, word: u64) -> Option<usize> {
-        let start = self.next.load(Ordering::Relaxed) as usize;
+    #[inline]
+    fn take(&self, lane: Lane, word: u64) -> Option<u32> {
+        let start = self.next.load(Ordering::Relaxed);
+        // A power of two.
+        let last = self.slots.len() as u32 - 1;
         for look in 0..LOOKS {
-            let at = (start + look) % self.slots.len();
-            if take(&self.slots[at], lane, word) {
-                self.next.store(at as u32 + 1, Ordering::Relaxed);
-                if self.used.load(Ordering::Relaxed) as usize <= at {
-                    self.used.fetch_max(at as u32 + 1, Ordering::SeqCst);
+            let at = start.wrapping_add(look) & last;
+            if take(&self.slots[at as usize], lane, word) {
+                self.next.store(at + 1, Ordering::Relaxed);
+                if self.used.load(Ordering::Relaxed) <= at {
+                    self.used.fetch_max(at + 1, Ordering::SeqCst);
                 }
                 return Some(at);
             }
         }
-        self.next.store((start + LOOKS) as u32, Ordering::Relaxed);
+        self.next.store(start.wrapping_add(LOOKS), Ordering::Relaxed);
         None
+    }
+}
+
+/// The slots that one lane takes.
+#[derive(Debug)]
+struct Region {
+    first: Block,
+    more: [OnceLock<Box<Block>>; BLOCKS - 1],
+}
+
+impl Region {
+    fn new(slots: u32) -> Self {
+        Self {
+            first: Block::new(slots),
+            more: std::array::from_fn(|_| OnceLock::new()),
+        }
+    }
+
+    /// Block and slot.
+    #[cold]
+    fn take_of_more(&self, lane: Lane, word: u64) -> (usize, u32) {
+        let slots = self.first.slots.len() as u32;
+        let mut blocks = self.more.iter().zip(1..);
+        let taken = blocks.find_map(|(block, i)| {
+            let block = block.get_or_init(|| Box::new(Block::new(slots << i)));
+            Some((i, block.take(lane, word)?))
+        });
+        taken.expect("memory ends before blocks do")
+    }
+
+    #[inline]
+    fn block(&self, i: usize) -> Option<&Block> {
+        match i.checked_sub(1) {
+            None => Some(&self.first),
+            Some(i) => self.more[i].get().map(|block| &**block),
+        }
     }
 
     /// Those that may be taken.
     fn looked_at(&self) -> impl Iterator<Item = &AtomicU64> {
-        let used = self.used.load(Ordering::SeqCst) as usize;
-        self.slots[..used].iter()
+        (0..BLOCKS).map_while(|i| self.block(i)).flat_map(|block| {
+            let used = block.used.load(Ordering::SeqCst) as usize;
+            &block.slots[..used]
+        })
     }
 }
 
 /// Takes a slot where it is free. In a lane with an owner nobody else does, so nothing can come
 /// between the load and the store; but a hedge's has to be seen by all who count after it: two that
 /// come at once must not both be let in for one place.
+#[inline]
 fn take(slot: &AtomicU64, lane: Lane, word: u64) -> bool {
     if !lane.owned() {
         return slot
@@ -116,10 +158,8 @@ fn take(slot: &AtomicU64, lane: Lane, word: u64) -> bool {
 #[derive(Debug)]
 pub(crate) struct SlotTable {
     regions: PerLane<Region>,
-    /// Slots of each region.
-    slots: usize,
-    /// Slots beyond the regions that are taken.
-    beyond: AtomicU64,
+    /// Slots of each region's first block.
+    slots: u32,
 }
 
 /// Permits of a route, and the hedges among them.
@@ -138,60 +178,75 @@ impl Permits {
     }
 }
 
-/// A place in a [`SlotTable`]. Whoever has one counts as one holder.
-#[derive(Debug, Clone)]
-pub(crate) enum Slot {
-    Region { lane: u16, at: u16 },
-    Own(Arc<AtomicU64>),
+/// A place in a [`SlotTable`]. Whoever has one counts as one holder. Lane, block and number in one
+/// word: it is moved about with every attempt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot(u64);
+
+impl Slot {
+    #[inline]
+    fn new(lane: Lane, block: usize, at: u32) -> Self {
+        Self((lane.index() as u64) << 40 | (block as u64) << 32 | u64::from(at))
+    }
+
+    #[inline]
+    fn lane(self) -> usize {
+        (self.0 >> 40) as usize
+    }
+
+    #[inline]
+    fn block(self) -> usize {
+        (self.0 >> 32 & 0xff) as usize
+    }
+
+    #[inline]
+    fn at(self) -> u32 {
+        self.0 as u32
+    }
 }
 
 impl SlotTable {
-    pub(crate) fn new(slots: usize) -> Self {
+    /// `slots`: of each lane's first block; a power of two, at least 8.
+    pub(crate) fn new(slots: u32) -> Self {
         Self {
             regions: PerLane::new(),
             slots,
-            beyond: AtomicU64::new(0),
         }
     }
 
     /// Takes a slot for so many holders. `unanswered`: it is a primary whose age is to be seen.
+    #[inline]
     pub(crate) fn take(&self, since_birth: Duration, holders: u64, unanswered: bool) -> Slot {
         let flag = if unanswered { UNANSWERED } else { 0 };
         let word = began_word(since_birth) | (holders * HOLDER) | flag;
         let lane = thread::lane();
         let region = self.regions.get_or_make(lane, || Region::new(self.slots));
-        if let Some(at) = region.take(lane, word) {
-            return Slot::Region {
-                lane: lane.index() as u16,
-                at: at as u16,
-            };
-        }
-        self.beyond.fetch_add(1, Ordering::SeqCst);
-        Slot::Own(Arc::new(AtomicU64::new(word)))
+        let (block, at) = match region.first.take(lane, word) {
+            Some(at) => (0, at),
+            None => region.take_of_more(lane, word),
+        };
+        Slot::new(lane, block, at)
     }
 
-    fn region(&self, lane: u16) -> &Region {
+    #[inline]
+    fn block(&self, slot: Slot) -> &Block {
         self.regions
-            .get(usize::from(lane))
-            .expect("a slot was taken of it")
-    }
-
-    fn cell<'a>(&'a self, slot: &'a Slot) -> &'a AtomicU64 {
-        match slot {
-            Slot::Region { lane, at } => &self.region(*lane).slots[usize::from(*at)],
-            Slot::Own(cell) => cell,
-        }
+            .get(slot.lane())
+            .and_then(|region| region.block(slot.block()))
+            .expect("the slot was taken of it")
     }
 
     /// One more holder.
-    pub(crate) fn hold(&self, slot: &Slot) {
-        self.cell(slot).fetch_add(HOLDER, Ordering::Relaxed);
+    pub(crate) fn hold(&self, slot: Slot) {
+        self.block(slot).slots[slot.at() as usize].fetch_add(HOLDER, Ordering::Relaxed);
     }
 
     /// One holder less. True for the last one: the slot is free, the permit given back. `answered`:
     /// somebody answered for it, or nobody will, and its age is no longer seen.
-    pub(crate) fn release(&self, slot: &Slot, answered: bool) -> bool {
-        let cell = self.cell(slot);
+    #[inline]
+    pub(crate) fn release(&self, slot: Slot, answered: bool) -> bool {
+        let block = self.block(slot);
+        let cell = &block.slots[slot.at() as usize];
         let word = cell.load(Ordering::Acquire);
         let last = word & HOLDERS == HOLDER || {
             let gone = if answered {
@@ -202,36 +257,20 @@ impl SlotTable {
             cell.fetch_sub(gone, Ordering::AcqRel) & HOLDERS == HOLDER
         };
         if last {
-            self.free(slot, cell);
+            // Only holders add holders: with one left, nobody but us is here.
+            cell.store(0, Ordering::Release);
+            if slot.lane() == thread::lane().index() {
+                // Its cache line is at hand: the next attempt takes it again.
+                block.next.store(slot.at(), Ordering::Relaxed);
+            }
         }
         last
     }
 
-    /// Only holders add holders: with one left, nobody but that one is here.
-    fn free(&self, slot: &Slot, cell: &AtomicU64) {
-        cell.store(0, Ordering::Release);
-        match slot {
-            Slot::Region { lane, at } if usize::from(*lane) == thread::lane().index() => {
-                // Its cache line is at hand: the next attempt takes it again.
-                self.region(*lane)
-                    .next
-                    .store(u32::from(*at), Ordering::Relaxed);
-            }
-            Slot::Region { .. } => {}
-            Slot::Own(_) => {
-                self.beyond.fetch_sub(1, Ordering::SeqCst);
-            }
-        }
-    }
-
     /// Slots taken: permits in use. Looks at them all, so not for every call.
     pub(crate) fn taken(&self) -> u64 {
-        let regions = self.regions.iter();
-        let in_regions = regions
-            .flat_map(|(_, region)| region.looked_at())
-            .filter(|slot| slot.load(Ordering::SeqCst) != 0)
-            .count();
-        in_regions as u64 + self.beyond.load(Ordering::SeqCst)
+        let slots = self.regions.iter().flat_map(|(_, it)| it.looked_at());
+        slots.filter(|slot| slot.load(Ordering::SeqCst) != 0).count() as u64
     }
 
     /// Ages of unanswered primaries of at least `beyond`. A gauge, read while calls go on.
@@ -260,10 +299,10 @@ mod tests {
     fn a_slot_is_free_when_its_last_holder_is_gone() {
         let table = SlotTable::new(SLOTS);
         let slot = table.take(MS, 1, true);
-        table.hold(&slot);
-        assert!(!table.release(&slot, false));
+        table.hold(slot);
+        assert!(!table.release(slot, false));
         assert_eq!(table.taken(), 1);
-        assert!(table.release(&slot, false));
+        assert!(table.release(slot, false));
         assert_eq!(table.taken(), 0);
     }
 
@@ -274,8 +313,8 @@ mod tests {
         let _young = table.take(90 * MS, 1, true);
         let _hedge = table.take(Duration::ZERO, 1, false);
         assert_eq!(table.ages(100 * MS, 50 * MS).count(), 1);
-        table.hold(&old);
-        assert!(!table.release(&old, true));
+        table.hold(old);
+        assert!(!table.release(old, true));
         assert_eq!(table.ages(100 * MS, 50 * MS).count(), 0);
     }
 
@@ -290,9 +329,9 @@ mod tests {
     #[test]
     fn b15_a_full_table_refuses_nobody() {
         let table = SlotTable::new(SLOTS);
-        let slots: Vec<_> = (0..SLOTS * 2).map(|_| table.take(MS, 1, true)).collect();
-        assert_eq!(table.taken(), 2 * SLOTS as u64);
-        assert!(slots.iter().all(|slot| table.release(slot, false)));
+        let slots: Vec<_> = (0..SLOTS * 20).map(|_| table.take(MS, 1, true)).collect();
+        assert_eq!(table.taken(), 20 * u64::from(SLOTS));
+        assert!(slots.iter().all(|slot| table.release(*slot, false)));
         assert_eq!(table.taken(), 0);
     }
 
@@ -305,8 +344,8 @@ mod tests {
                     for _ in 0..5_000 {
                         let a = table.take(MS, 1, true);
                         let b = table.take(MS, 1, false);
-                        assert!(table.release(&a, false), "nobody else holds it");
-                        assert!(table.release(&b, false), "nobody else holds it");
+                        assert!(table.release(a, false), "nobody else holds it");
+                        assert!(table.release(b, false), "nobody else holds it");
                     }
                 });
             }

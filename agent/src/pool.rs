@@ -90,6 +90,7 @@ impl Pool {
     }
 
     /// Whether the host changed its list since the snapshot was made.
+    #[inline]
     fn is_old(&self, snapshot: &Snapshot) -> bool {
         let list = self.list.as_ref();
         list.is_some_and(|list| list.version() != snapshot.version)
@@ -208,6 +209,7 @@ impl Pool {
     }
 
     /// Where a primary goes: the less loaded of two.
+    #[inline]
     pub(crate) fn primary(&self) -> Pick {
         seen::with(self, |snapshot| {
             let (replica, skipped) = snapshot.pick_primary().unwrap_or((&self.anywhere, false));
@@ -236,6 +238,7 @@ impl Pool {
 
 impl Snapshot {
     /// One place, evenly, but for those on probation: a tenth of their share.
+    #[inline]
     fn draw(&self, bits: u32) -> (&Place, bool) {
         // Multiply-shift, as in `chance`: places are few, 32 bits are plenty.
         let at = (u64::from(bits) * self.places.len() as u64) >> 32;
@@ -249,6 +252,7 @@ impl Snapshot {
     }
 
     /// The less loaded of two. None where there is no list.
+    #[inline]
     fn pick_primary(&self) -> Option<(&Arc<Replica>, bool)> {
         match self.places.as_slice() {
             [] => None,

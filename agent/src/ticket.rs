@@ -34,6 +34,7 @@ enum Arm {
 }
 
 impl<'a> Ticket<'a> {
+    #[inline]
     pub(crate) fn begin(route: &'a RouteState, call: &Call, now: Instant) -> Self {
         let gate = route.gate.read();
         let (for_holdout, for_watch) = chance::two();
@@ -97,6 +98,7 @@ impl<'a> Ticket<'a> {
     /// The primary answered. Timers tick in milliseconds, thresholds may be shorter: a call that
     /// was answered after the threshold but before its timer fired has crossed all the same. It is
     /// the one kind that is neither hedged nor refused.
+    #[inline]
     pub(crate) fn primary_answered(&mut self, replica: Option<&Arc<Replica>>, took: Duration) {
         self.primary_answered = true;
         if let (true, false, Some(replica)) = (self.open, self.crossed, replica)
@@ -114,6 +116,7 @@ impl<'a> Ticket<'a> {
     }
 
     /// A treated call was answered by its primary: one sample for both.
+    #[inline]
     pub(crate) fn finished_plainly(&mut self, bucket: usize) {
         if std::mem::take(&mut self.open) {
             self.route.recorder.record_in(Series::Plain, bucket);
@@ -122,10 +125,14 @@ impl<'a> Ticket<'a> {
     }
 
     /// The call ended with an answer or an error, unless it is in the books already.
+    #[inline]
     pub(crate) fn finished(&mut self, failed: bool, took: Duration) {
-        if !std::mem::take(&mut self.open) {
-            return;
+        if std::mem::take(&mut self.open) {
+            self.finish(failed, took);
         }
+    }
+
+    fn finish(&self, failed: bool, took: Duration) {
         let recorder = &self.route.recorder;
         let (finished_in_arm, failed_in_arm, series) = if self.held_out() {
             (
@@ -152,15 +159,22 @@ impl<'a> Ticket<'a> {
     }
 
     /// The call was given up.
+    #[inline]
     pub(crate) fn abandoned(&mut self) {
         if std::mem::take(&mut self.open) {
-            self.route.recorder.count(Counter::Abandoned);
-            self.route.bucket.earn();
+            self.give_up();
         }
+    }
+
+    #[cold]
+    fn give_up(&self) {
+        self.route.recorder.count(Counter::Abandoned);
+        self.route.bucket.earn();
     }
 }
 
 impl Drop for Ticket<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.abandoned();
     }

@@ -102,6 +102,7 @@ impl RouteState {
         state
     }
 
+    #[inline]
     pub(crate) fn since_birth(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.birth)
     }
@@ -112,6 +113,7 @@ impl RouteState {
     }
 
     /// Where a primary goes that nobody pinned.
+    #[inline]
     pub(crate) fn pick_primary(&self, recorded: bool) -> Arc<Replica> {
         let pick = self.pool.primary();
         if pick.skipped && recorded {
