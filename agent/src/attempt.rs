@@ -162,7 +162,11 @@ pub(crate) struct Beginning {
 }
 
 /// Begins an attempt: the guard for the race, the attempt for the service.
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "what it returns is moved on at once: not through memory"
+)]
+#[inline(always)]
 pub(crate) fn begin(
     route: &RouteState,
     beginning: Beginning,
@@ -221,7 +225,11 @@ impl<R: Deref<Target = RouteState>> AttemptGuard<R> {
     }
 
     /// A treated call's primary answered. The call's own sample says the rest.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "what it returns is moved on at once: not through memory"
+    )]
+    #[inline(always)]
     pub(crate) fn answered_plainly(mut self, bucket: usize) {
         if let Some(running) = self.running.take() {
             running.replica.record_done(bucket);

@@ -34,7 +34,11 @@ enum Arm {
 }
 
 impl<'a> Ticket<'a> {
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "what it returns is moved on at once: not through memory"
+    )]
+    #[inline(always)]
     pub(crate) fn begin(route: &'a RouteState, call: &Call, now: Instant) -> Self {
         let gate = route.gate.read();
         let (for_holdout, for_watch) = chance::two();
