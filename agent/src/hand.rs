@@ -24,7 +24,7 @@ const SPARES: usize = 8;
 pub(crate) struct Hand(Option<Arc<Replica>>);
 
 /// References to one replica: to that of this number, while there are any.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Stack {
     number: u64,
     spares: [Option<Arc<Replica>>; SPARES],
@@ -32,7 +32,8 @@ struct Stack {
 }
 
 thread_local! {
-    static STACKS_HERE: RefCell<Vec<Stack>> = const { RefCell::new(Vec::new()) };
+    static STACKS_HERE: RefCell<[Stack; STACKS]> =
+        const { RefCell::new([const { Stack::empty(0) }; STACKS]) };
 }
 
 /// Runs `f` with the replica's stack; not while the thread ends.
@@ -41,9 +42,6 @@ fn with_stack<T>(number: u64, f: impl FnOnce(&mut Stack) -> T) -> Option<T> {
     STACKS_HERE
         .try_with(|stacks| {
             let mut stacks = stacks.try_borrow_mut().ok()?;
-            if stacks.is_empty() {
-                stacks.resize_with(STACKS, Stack::default);
-            }
             let at = number as usize % STACKS;
             Some(f(&mut stacks[at]))
         })
@@ -51,6 +49,14 @@ fn with_stack<T>(number: u64, f: impl FnOnce(&mut Stack) -> T) -> Option<T> {
 }
 
 impl Stack {
+    const fn empty(number: u64) -> Self {
+        Self {
+            number,
+            spares: [const { None }; SPARES],
+            len: 0,
+        }
+    }
+
     #[inline]
     fn take(&mut self, number: u64) -> Option<Arc<Replica>> {
         if self.number == number {
@@ -59,10 +65,7 @@ impl Stack {
             self.spares[last].take()
         } else {
             // Whoever was called last has it.
-            *self = Self {
-                number,
-                ..Self::default()
-            };
+            *self = Self::empty(number);
             None
         }
     }
@@ -92,7 +95,7 @@ pub(crate) fn another(replica: &Arc<Replica>) -> Arc<Replica> {
 pub(crate) fn let_go() {
     let _ = STACKS_HERE.try_with(|stacks| {
         if let Ok(mut stacks) = stacks.try_borrow_mut() {
-            stacks.clear();
+            stacks.fill_with(|| Stack::empty(0));
         }
     });
 }

@@ -2,17 +2,15 @@
 //!
 //! Who owns a lane is the only writer of what lies in it, and adds by a plain load and a plain
 //! store: a fifth of what a locked instruction costs, and no other thread's cache line. Threads
-//! beyond [`OWNED`] share the last lane and add with locked instructions. Readers add lanes up.
+//! beyond [`OWNED_LANES`] share the last lane and add with locked instructions. Readers add lanes up.
 //!
 //! A thread gives its lane back when it ends. The next owner takes it under the same lock, which is
 //! what orders the one's last store before the other's first load.
 
-use crate::sync::{AtomicU32, AtomicU64, Mutex, OnceLock, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, OWNED_LANES, OnceLock, Ordering};
 
-/// Lanes with an owner. More threads than this seldom make calls, and those that do still can.
-pub(crate) const OWNED: usize = 64;
 /// All lanes, the shared one among them.
-pub(crate) const LANES: usize = OWNED + 1;
+pub(crate) const LANES: usize = OWNED_LANES + 1;
 
 /// A lane's number, as its owner holds it. Sound only on the thread that took it: see
 /// [`crate::thread::lane`].
@@ -21,7 +19,7 @@ pub(crate) struct Lane(u32);
 
 impl Lane {
     /// The lane of all who have none of their own.
-    pub(crate) const SHARED: Self = Self(OWNED as u32);
+    pub(crate) const SHARED: Self = Self(OWNED_LANES as u32);
 
     #[inline]
     pub(crate) fn index(self) -> usize {
@@ -67,7 +65,7 @@ impl FreeLanes {
     pub(crate) fn new() -> Self {
         Self {
             // The lowest last, so that it is the first to be given out.
-            free: Mutex::new((0..OWNED as u32).rev().collect()),
+            free: Mutex::new((0..OWNED_LANES as u32).rev().collect()),
         }
     }
 
@@ -83,13 +81,14 @@ impl FreeLanes {
     }
 }
 
-/// Something for each lane, made when its thread first asks for it.
+/// Something for each lane, made when its thread first asks for it. 1 KiB, in the place of one more
+/// pointer to follow.
 #[derive(Debug)]
-pub(crate) struct PerLane<T>(Box<[OnceLock<Box<T>>]>);
+pub(crate) struct PerLane<T>([OnceLock<Box<T>>; LANES]);
 
 impl<T> PerLane<T> {
     pub(crate) fn new() -> Self {
-        Self((0..LANES).map(|_| OnceLock::new()).collect())
+        Self(std::array::from_fn(|_| OnceLock::new()))
     }
 
     #[inline]

@@ -13,13 +13,13 @@ const STARTED_SHIFT: u32 = 24;
 
 #[derive(Debug)]
 pub(crate) struct Load {
-    words: Box<[AtomicU64]>,
+    words: [AtomicU64; LANES],
 }
 
 impl Load {
     pub(crate) fn new() -> Self {
         Self {
-            words: (0..LANES).map(|_| AtomicU64::new(0)).collect(),
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 

@@ -14,13 +14,12 @@ use std::time::Duration;
 use hedgerow_protocol::latency::Histogram;
 
 use crate::lanes::{Lane, PerLane};
-use crate::sync::{AtomicU32, AtomicU64, OnceLock, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, OnceLock, Ordering, SLOTS};
 use crate::thread;
 
-/// Slots of a region's first block; each further one has twice as many.
-const SLOTS: u32 = 256;
-/// With all of them, 2^27 attempts may be alive: their futures would not fit into memory.
-const BLOCKS: usize = 20;
+/// Blocks beyond a region's first, each of twice as many slots as the one before. With all of them,
+/// 2^27 attempts may be alive: their futures would not fit into memory.
+const FURTHER: usize = 19;
 /// Slots looked at before going on to the next block. Slots are used in turn where the last one is
 /// still taken, so that the next one is nearly always free.
 const LOOKS: u32 = 8;
@@ -52,32 +51,44 @@ fn age(word: u64, now_since_birth: Duration) -> Duration {
     }
 }
 
+/// Slots, and how they are used.
 #[derive(Debug)]
-struct Block {
+struct Block<S> {
     /// Where the region's owner looks next.
     next: AtomicU32,
     /// Those at and above it were never taken: readers need not look at them.
     used: AtomicU32,
-    slots: Box<[AtomicU64]>,
+    slots: S,
 }
 
-impl Block {
-    fn new(slots: u32) -> Self {
+impl<S> Block<S> {
+    fn new(slots: S) -> Self {
         Self {
             next: AtomicU32::new(0),
             used: AtomicU32::new(0),
-            slots: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+            slots,
         }
+    }
+}
+
+/// A block's slots in place: one pointer less to follow for the block that nearly all slots are of.
+type First = Block<[AtomicU64; SLOTS]>;
+type Further = Block<Box<[AtomicU64]>>;
+
+impl<S: AsRef<[AtomicU64]>> Block<S> {
+    #[inline]
+    fn slot(&self, at: u32) -> &AtomicU64 {
+        &self.slots.as_ref()[at as usize]
     }
 
     #[inline]
     fn take(&self, lane: Lane, word: u64) -> Option<u32> {
         let start = self.next.load(Ordering::Relaxed);
         // A power of two.
-        let last = self.slots.len() as u32 - 1;
+        let last = self.slots.as_ref().len() as u32 - 1;
         for look in 0..LOOKS {
             let at = start.wrapping_add(look) & last;
-            if take(&self.slots[at as usize], lane, word) {
+            if take(self.slot(at), lane, word) {
                 self.next.store(at + 1, Ordering::Relaxed);
                 if self.used.load(Ordering::Relaxed) <= at {
                     self.used.fetch_max(at + 1, Ordering::SeqCst);
@@ -88,49 +99,73 @@ impl Block {
         self.next.store(start.wrapping_add(LOOKS), Ordering::Relaxed);
         None
     }
+
+    /// Those that may be taken.
+    fn looked_at(&self) -> &[AtomicU64] {
+        &self.slots.as_ref()[..self.used.load(Ordering::SeqCst) as usize]
+    }
 }
 
 /// The slots that one lane takes.
 #[derive(Debug)]
 struct Region {
-    first: Block,
-    more: [OnceLock<Box<Block>>; BLOCKS - 1],
+    first: First,
+    further: [OnceLock<Box<Further>>; FURTHER],
 }
 
 impl Region {
-    fn new(slots: u32) -> Self {
+    fn new() -> Self {
         Self {
-            first: Block::new(slots),
-            more: std::array::from_fn(|_| OnceLock::new()),
+            first: Block::new(std::array::from_fn(|_| AtomicU64::new(0))),
+            further: std::array::from_fn(|_| OnceLock::new()),
         }
     }
 
     /// Block and slot.
     #[cold]
-    fn take_of_more(&self, lane: Lane, word: u64) -> (usize, u32) {
-        let slots = self.first.slots.len() as u32;
-        let mut blocks = self.more.iter().zip(1..);
+    fn take_further(&self, lane: Lane, word: u64) -> (usize, u32) {
+        let mut blocks = self.further.iter().zip(1..);
         let taken = blocks.find_map(|(block, i)| {
-            let block = block.get_or_init(|| Box::new(Block::new(slots << i)));
+            let slots = || (0..SLOTS << i).map(|_| AtomicU64::new(0)).collect();
+            let block = block.get_or_init(|| Box::new(Block::new(slots())));
             Some((i, block.take(lane, word)?))
         });
         taken.expect("memory ends before blocks do")
     }
 
+    fn further(&self, block: usize) -> Option<&Further> {
+        let block = self.further.get(block.checked_sub(1)?)?;
+        block.get().map(|block| &**block)
+    }
+
     #[inline]
-    fn block(&self, i: usize) -> Option<&Block> {
-        match i.checked_sub(1) {
-            None => Some(&self.first),
-            Some(i) => self.more[i].get().map(|block| &**block),
+    fn slot(&self, slot: Slot) -> &AtomicU64 {
+        match slot.block() {
+            0 => self.first.slot(slot.at()),
+            further => self
+                .further(further)
+                .expect("the slot was taken of it")
+                .slot(slot.at()),
+        }
+    }
+
+    /// Its owner takes this slot next: its cache line is at hand.
+    #[inline]
+    fn take_next(&self, slot: Slot) {
+        let next = match slot.block() {
+            0 => Some(&self.first.next),
+            further => self.further(further).map(|block| &block.next),
+        };
+        if let Some(next) = next {
+            next.store(slot.at(), Ordering::Relaxed);
         }
     }
 
     /// Those that may be taken.
     fn looked_at(&self) -> impl Iterator<Item = &AtomicU64> {
-        (0..BLOCKS).map_while(|i| self.block(i)).flat_map(|block| {
-            let used = block.used.load(Ordering::SeqCst) as usize;
-            &block.slots[..used]
-        })
+        let further = (1..=FURTHER).map_while(|i| self.further(i));
+        let further = further.flat_map(Block::looked_at);
+        self.first.looked_at().iter().chain(further)
     }
 }
 
@@ -158,8 +193,6 @@ fn take(slot: &AtomicU64, lane: Lane, word: u64) -> bool {
 #[derive(Debug)]
 pub(crate) struct SlotTable {
     regions: PerLane<Region>,
-    /// Slots of each region's first block.
-    slots: u32,
 }
 
 /// Permits of a route, and the hedges among them.
@@ -172,7 +205,7 @@ pub(crate) struct Permits {
 impl Permits {
     pub(crate) fn new() -> Self {
         Self {
-            slots: SlotTable::new(SLOTS),
+            slots: SlotTable::new(),
             hedges: AtomicU64::new(0),
         }
     }
@@ -206,11 +239,9 @@ impl Slot {
 }
 
 impl SlotTable {
-    /// `slots`: of each lane's first block; a power of two, at least 8.
-    pub(crate) fn new(slots: u32) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             regions: PerLane::new(),
-            slots,
         }
     }
 
@@ -220,33 +251,32 @@ impl SlotTable {
         let flag = if unanswered { UNANSWERED } else { 0 };
         let word = began_word(since_birth) | (holders * HOLDER) | flag;
         let lane = thread::lane();
-        let region = self.regions.get_or_make(lane, || Region::new(self.slots));
+        let region = self.regions.get_or_make(lane, Region::new);
         let (block, at) = match region.first.take(lane, word) {
             Some(at) => (0, at),
-            None => region.take_of_more(lane, word),
+            None => region.take_further(lane, word),
         };
         Slot::new(lane, block, at)
     }
 
     #[inline]
-    fn block(&self, slot: Slot) -> &Block {
-        self.regions
-            .get(slot.lane())
-            .and_then(|region| region.block(slot.block()))
-            .expect("the slot was taken of it")
+    fn region(&self, slot: Slot) -> &Region {
+        let region = self.regions.get(slot.lane());
+        region.expect("the slot was taken of it")
     }
 
     /// One more holder.
     pub(crate) fn hold(&self, slot: Slot) {
-        self.block(slot).slots[slot.at() as usize].fetch_add(HOLDER, Ordering::Relaxed);
+        let cell = self.region(slot).slot(slot);
+        cell.fetch_add(HOLDER, Ordering::Relaxed);
     }
 
     /// One holder less. True for the last one: the slot is free, the permit given back. `answered`:
     /// somebody answered for it, or nobody will, and its age is no longer seen.
     #[inline]
     pub(crate) fn release(&self, slot: Slot, answered: bool) -> bool {
-        let block = self.block(slot);
-        let cell = &block.slots[slot.at() as usize];
+        let region = self.region(slot);
+        let cell = region.slot(slot);
         let word = cell.load(Ordering::Acquire);
         let last = word & HOLDERS == HOLDER || {
             let gone = if answered {
@@ -260,8 +290,7 @@ impl SlotTable {
             // Only holders add holders: with one left, nobody but us is here.
             cell.store(0, Ordering::Release);
             if slot.lane() == thread::lane().index() {
-                // Its cache line is at hand: the next attempt takes it again.
-                block.next.store(slot.at(), Ordering::Relaxed);
+                region.take_next(slot);
             }
         }
         last
@@ -297,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_slot_is_free_when_its_last_holder_is_gone() {
-        let table = SlotTable::new(SLOTS);
+        let table = SlotTable::new();
         let slot = table.take(MS, 1, true);
         table.hold(slot);
         assert!(!table.release(slot, false));
@@ -308,7 +337,7 @@ mod tests {
 
     #[test]
     fn ages_show_unanswered_primaries_beyond_the_threshold() {
-        let table = SlotTable::new(SLOTS);
+        let table = SlotTable::new();
         let old = table.take(Duration::ZERO, 1, true);
         let _young = table.take(90 * MS, 1, true);
         let _hedge = table.take(Duration::ZERO, 1, false);
@@ -328,16 +357,16 @@ mod tests {
 
     #[test]
     fn b15_a_full_table_refuses_nobody() {
-        let table = SlotTable::new(SLOTS);
+        let table = SlotTable::new();
         let slots: Vec<_> = (0..SLOTS * 20).map(|_| table.take(MS, 1, true)).collect();
-        assert_eq!(table.taken(), 20 * u64::from(SLOTS));
+        assert_eq!(table.taken(), 20 * SLOTS as u64);
         assert!(slots.iter().all(|slot| table.release(*slot, false)));
         assert_eq!(table.taken(), 0);
     }
 
     #[test]
     fn threads_never_share_a_slot() {
-        let table = SlotTable::new(SLOTS);
+        let table = SlotTable::new();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

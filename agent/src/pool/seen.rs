@@ -18,7 +18,7 @@ struct Seen {
 }
 
 thread_local! {
-    static SEEN: RefCell<Vec<Option<Seen>>> = const { RefCell::new(Vec::new()) };
+    static SEEN: RefCell<[Option<Seen>; KEPT]> = const { RefCell::new([const { None }; KEPT]) };
 }
 
 /// Runs `f` with the pool's present snapshot.
@@ -27,9 +27,6 @@ pub(super) fn with<T>(pool: &Pool, f: impl FnOnce(&Snapshot) -> T) -> T {
     let mut f = Some(f);
     let at_hand = SEEN.try_with(|seen| {
         let mut seen = seen.try_borrow_mut().ok()?;
-        if seen.is_empty() {
-            seen.resize_with(KEPT, || None);
-        }
         let kept = &mut seen[pool.number as usize % KEPT];
         let snapshot = match kept {
             Some(kept) if kept.is_present(pool) => &kept.snapshot,
