@@ -23,10 +23,10 @@ const SPARES: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Hand(Option<Arc<Replica>>);
 
-/// References to one replica: to that of this number, while there are any.
+/// References to one replica, known by its address: while there is one, no other can be there.
 #[derive(Debug)]
 struct Stack {
-    number: u64,
+    address: usize,
     spares: [Option<Arc<Replica>>; SPARES],
     len: usize,
 }
@@ -36,36 +36,46 @@ thread_local! {
         const { RefCell::new([const { Stack::empty(0) }; STACKS]) };
 }
 
+#[inline]
+fn address(replica: &Arc<Replica>) -> usize {
+    Arc::as_ptr(replica).addr()
+}
+
+/// Replicas lie kilobytes apart: which of them, the product's upper bits tell.
+#[inline]
+fn stack_of(address: usize) -> usize {
+    ((address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % STACKS
+}
+
 /// Runs `f` with the replica's stack; not while the thread ends.
 #[inline]
-fn with_stack<T>(number: u64, f: impl FnOnce(&mut Stack) -> T) -> Option<T> {
+fn with_stack<T>(address: usize, f: impl FnOnce(&mut Stack) -> T) -> Option<T> {
     STACKS_HERE
         .try_with(|stacks| {
             let mut stacks = stacks.try_borrow_mut().ok()?;
-            let at = number as usize % STACKS;
-            Some(f(&mut stacks[at]))
+            Some(f(&mut stacks[stack_of(address)]))
         })
         .ok()?
 }
 
 impl Stack {
-    const fn empty(number: u64) -> Self {
+    const fn empty(address: usize) -> Self {
         Self {
-            number,
+            address,
             spares: [const { None }; SPARES],
             len: 0,
         }
     }
 
     #[inline]
-    fn take(&mut self, number: u64) -> Option<Arc<Replica>> {
-        if self.number == number {
+    fn take(&mut self, address: usize) -> Option<Arc<Replica>> {
+        if self.address == address {
             let last = self.len.checked_sub(1)?;
             self.len = last;
             self.spares[last].take()
         } else {
             // Whoever was called last has it.
-            *self = Self::empty(number);
+            *self = Self::empty(address);
             None
         }
     }
@@ -73,7 +83,7 @@ impl Stack {
     /// Gives back what there is no room for.
     #[inline]
     fn put(&mut self, replica: Arc<Replica>) -> Option<Arc<Replica>> {
-        if self.number != replica.number || self.len == SPARES {
+        if self.address != address(&replica) || self.len == SPARES {
             return Some(replica);
         }
         self.spares[self.len] = Some(replica);
@@ -85,8 +95,8 @@ impl Stack {
 /// Another reference to the same replica.
 #[inline]
 pub(crate) fn another(replica: &Arc<Replica>) -> Arc<Replica> {
-    let number = replica.number;
-    with_stack(number, |stack| stack.take(number))
+    let address = address(replica);
+    with_stack(address, |stack| stack.take(address))
         .flatten()
         .unwrap_or_else(|| replica.clone())
 }
@@ -127,9 +137,9 @@ impl Drop for Hand {
     #[inline]
     fn drop(&mut self) {
         if let Some(replica) = self.0.take() {
-            let number = replica.number;
+            let address = address(&replica);
             let mut replica = Some(replica);
-            with_stack(number, |stack| {
+            with_stack(address, |stack| {
                 replica = replica.take().and_then(|replica| stack.put(replica));
             });
         }
@@ -173,10 +183,13 @@ mod tests {
     #[test]
     fn two_replicas_with_one_stack_do_not_take_each_others_references() {
         let mut replicas = vec![replica()];
+        let mut others = Vec::new();
         while replicas.len() < 2 {
             let another = replica();
-            if (another.number - replicas[0].number) as usize % STACKS == 0 {
+            if stack_of(address(&another)) == stack_of(address(&replicas[0])) {
                 replicas.push(another);
+            } else {
+                others.push(another);
             }
         }
         for i in 0..100 {

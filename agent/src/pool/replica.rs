@@ -23,8 +23,6 @@ const HEDGES_FREE: f64 = 2.0;
 /// One replica as one route knows it. Counters are cumulative. Those that only slow calls change
 /// are shared by all threads; the others have lanes.
 pub(crate) struct Replica {
-    /// Like no other replica's.
-    pub(crate) number: u64,
     pub(crate) name: ReplicaName,
     pub(crate) zone: Option<ZoneName>,
     /// The route's permits, for whoever holds one and has only the replica.
@@ -55,9 +53,7 @@ impl fmt::Debug for Replica {
 
 impl Replica {
     pub(crate) fn new(name: ReplicaName, zone: Option<ZoneName>, permits: Arc<Permits>) -> Self {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         Self {
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
             name,
             zone,
             permits,
