@@ -19,6 +19,7 @@ mod local;
 mod mode;
 mod naming;
 mod permit;
+mod places;
 mod pool;
 mod race;
 mod replicas;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use hedgerow_protocol::latency::Histogram;
 
 use crate::lanes::{Lane, PerLane};
-use crate::sync::{AtomicU32, AtomicU64, OnceLock, Ordering, SLOTS};
+use crate::sync::{AtomicU32, AtomicU64, OnceLock, Ordering, SLOTS, fence};
 use crate::thread;
 
 /// Blocks beyond a region's first, each of twice as many slots as the one before. With all of them,
@@ -91,7 +91,7 @@ impl<S: AsRef<[AtomicU64]>> Block<S> {
             if take(self.slot(at), lane, word) {
                 self.next.store(at + 1, Ordering::Relaxed);
                 if self.used.load(Ordering::Relaxed) <= at {
-                    self.used.fetch_max(at + 1, Ordering::SeqCst);
+                    self.used.fetch_max(at + 1, Ordering::Release);
                 }
                 return Some(at);
             }
@@ -102,7 +102,7 @@ impl<S: AsRef<[AtomicU64]>> Block<S> {
 
     /// Those that may be taken.
     fn looked_at(&self) -> &[AtomicU64] {
-        &self.slots.as_ref()[..self.used.load(Ordering::SeqCst) as usize]
+        &self.slots.as_ref()[..self.used.load(Ordering::Acquire) as usize]
     }
 }
 
@@ -170,24 +170,18 @@ impl Region {
 }
 
 /// Takes a slot where it is free. In a lane with an owner nobody else does, so nothing can come
-/// between the load and the store; but a hedge's has to be seen by all who count after it: two that
-/// come at once must not both be let in for one place.
+/// between the load and the store.
 #[inline]
 fn take(slot: &AtomicU64, lane: Lane, word: u64) -> bool {
     if !lane.owned() {
-        return slot
-            .compare_exchange(0, word, Ordering::SeqCst, Ordering::Relaxed)
-            .is_ok();
+        let taken = slot.compare_exchange(0, word, Ordering::Acquire, Ordering::Relaxed);
+        return taken.is_ok();
     }
-    if slot.load(Ordering::Acquire) != 0 {
-        return false;
-    }
-    if word & UNANSWERED == 0 {
-        slot.swap(word, Ordering::SeqCst);
-    } else {
+    let free = slot.load(Ordering::Acquire) == 0;
+    if free {
         slot.store(word, Ordering::Release);
     }
-    true
+    free
 }
 
 #[derive(Debug)]
@@ -296,10 +290,12 @@ impl SlotTable {
         last
     }
 
-    /// Slots taken: permits in use. Looks at them all, so not for every call.
+    /// Slots taken: permits in use. Looks at them all, so not for every call. Of two threads that
+    /// each take a slot and count then, at least one sees the other's.
     pub(crate) fn taken(&self) -> u64 {
+        fence(Ordering::SeqCst);
         let slots = self.regions.iter().flat_map(|(_, it)| it.looked_at());
-        slots.filter(|slot| slot.load(Ordering::SeqCst) != 0).count() as u64
+        slots.filter(|slot| slot.load(Ordering::Relaxed) != 0).count() as u64
     }
 
     /// Ages of unanswered primaries of at least `beyond`. A gauge, read while calls go on.

@@ -2,7 +2,7 @@
 //! structures with loom's own in these names' stead.
 
 pub(crate) use std::sync::OnceLock;
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 pub(crate) use parking_lot::Mutex;
 

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Directive, Stamp};
@@ -21,6 +20,7 @@ use crate::budget::TokenBucket;
 use crate::gate::Gate;
 use crate::mode::{DirectiveRefused, LinkClock, RouteMode};
 use crate::permit::Permits;
+use crate::places::Places;
 use crate::pool::{Pool, Replica};
 use crate::replicas::Replicas;
 use crate::stats::recorder::{Counter, Recorder};
@@ -52,7 +52,7 @@ pub(crate) struct RouteState {
     pub(crate) recorder: Recorder,
     pub(crate) permits: Arc<Permits>,
     pub(crate) pool: Pool,
-    pub(crate) watched: AtomicU32,
+    pub(crate) watched: Places,
     pub(crate) tasks: Tasks,
     /// The agent's first moment.
     birth: Instant,
@@ -90,7 +90,7 @@ impl RouteState {
             recorder: Recorder::new(),
             pool: Pool::new(replicas, anywhere, permits.clone()),
             permits,
-            watched: AtomicU32::new(0),
+            watched: Places::new(),
             tasks,
             birth,
             keeping: Mutex::new(Keeping::new(mode)),

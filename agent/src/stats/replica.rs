@@ -6,6 +6,7 @@ use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::latency::{Histogram, SparseHistogram};
 use hedgerow_protocol::report::{Attempts, ReplicaReport};
 
+use super::sparse;
 use super::tally::Seen;
 use crate::pool::Replica;
 
@@ -153,8 +154,8 @@ pub(crate) fn collect(replica: &Replica) -> ReplicaReport {
     let totals = books.totals(replica);
     books.take_censored(replica);
     let primary = Attempts {
-        done: books.done.to_sparse(),
-        censored: books.censored.to_sparse(),
+        done: sparse(&books.done),
+        censored: sparse(&books.censored),
     };
     let since = totals.since(books.acknowledged);
     books.under_way = Some((totals, primary.clone()));
