@@ -166,7 +166,11 @@ mod tests {
         let hands: Vec<_> = (0..20).map(|_| Hand::from(another(&replica))).collect();
         assert_eq!(Arc::strong_count(&replica), 21);
         drop(hands);
-        assert_eq!(Arc::strong_count(&replica), 1 + SPARES, "no more than a few");
+        assert_eq!(
+            Arc::strong_count(&replica),
+            1 + SPARES,
+            "no more than a few"
+        );
         let_go();
         assert_eq!(Arc::strong_count(&replica), 1);
     }
@@ -198,6 +202,10 @@ mod tests {
             assert!(Arc::ptr_eq(&hand, replica));
         }
         let_go();
-        assert!(replicas.iter().all(|replica| Arc::strong_count(replica) == 1));
+        assert!(
+            replicas
+                .iter()
+                .all(|replica| Arc::strong_count(replica) == 1)
+        );
     }
 }

@@ -96,7 +96,8 @@ impl<S: AsRef<[AtomicU64]>> Block<S> {
                 return Some(at);
             }
         }
-        self.next.store(start.wrapping_add(LOOKS), Ordering::Relaxed);
+        self.next
+            .store(start.wrapping_add(LOOKS), Ordering::Relaxed);
         None
     }
 
@@ -295,13 +296,19 @@ impl SlotTable {
     pub(crate) fn taken(&self) -> u64 {
         fence(Ordering::SeqCst);
         let slots = self.regions.iter().flat_map(|(_, it)| it.looked_at());
-        slots.filter(|slot| slot.load(Ordering::Relaxed) != 0).count() as u64
+        slots
+            .filter(|slot| slot.load(Ordering::Relaxed) != 0)
+            .count() as u64
     }
 
     /// Ages of unanswered primaries of at least `beyond`. A gauge, read while calls go on.
     pub(crate) fn ages(&self, now_since_birth: Duration, beyond: Duration) -> Histogram {
         let mut ages = Histogram::new();
-        for slot in self.regions.iter().flat_map(|(_, region)| region.looked_at()) {
+        for slot in self
+            .regions
+            .iter()
+            .flat_map(|(_, region)| region.looked_at())
+        {
             let word = slot.load(Ordering::Relaxed);
             if word & UNANSWERED != 0 {
                 let age = age(word, now_since_birth);
