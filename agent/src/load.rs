@@ -64,7 +64,7 @@ impl Load {
 /// The lower part, signed.
 #[inline]
 fn alive(sum: u64) -> i64 {
-    (sum << (64 - STARTED_SHIFT)) as i64 >> (64 - STARTED_SHIFT)
+    (sum << (64 - STARTED_SHIFT)).cast_signed() >> (64 - STARTED_SHIFT)
 }
 
 #[cfg(test)]

@@ -34,7 +34,10 @@ pub fn token_bucket() {
         let thread = spawn(move || u32::from(other.take()));
         bucket.earn();
         let taken = u32::from(bucket.take());
-        assert_eq!(taken + thread.join().expect("joins"), 1 - u32::from(bucket.take()));
+        assert_eq!(
+            taken + thread.join().expect("joins"),
+            1 - u32::from(bucket.take())
+        );
     });
 }
 
@@ -168,7 +171,9 @@ pub fn lane_changes_hands() {
                 });
             })
         });
-        threads.map(|thread| thread.join().expect("joins"));
+        for thread in threads {
+            thread.join().expect("joins");
+        }
         lanes.give_back(taken);
         let sum: u64 = words.iter().map(|word| word.load(Ordering::Relaxed)).sum();
         assert_eq!(sum, 4);
@@ -268,7 +273,10 @@ pub fn cancelled_as_the_timer_fires() {
         let before = times_locked();
         books.drop_holder(lane, primary, false);
         books.bucket.earn();
-        assert!(times_locked() - before <= 2, "the other thread's lane alone");
+        assert!(
+            times_locked() - before <= 2,
+            "the other thread's lane alone"
+        );
         working_on.join().expect("joins");
         let (paid, unlocked) = hedging.join().expect("joins");
         assert!(paid && unlocked);
