@@ -143,7 +143,7 @@ fn ns_a_call(threads: usize, calls: u32, work: impl Fn(u32) + Sync) -> f64 {
 
 /// Prints a row: one line for each number of threads.
 #[expect(clippy::print_stdout, reason = "a bench says what it found")]
-fn tell(row: &str, subject: &str, work: impl Fn(u32) + Sync) -> std::io::Result<()> {
+fn tell(row: &str, subject: &str, work: impl Fn(u32) + Sync) {
     println!("{row}, {subject}: threads, ns a call, times one thread's throughput");
     let calls = (ROUND_NS / ns_a_call(1, 10_000, &work)) as u32;
     let mut of_one = f64::NAN;
@@ -160,7 +160,6 @@ fn tell(row: &str, subject: &str, work: impl Fn(u32) + Sync) -> std::io::Result<
         ];
         rows::put(&format!("{row}_{threads}"), subject, &fields);
     }
-    Ok(())
 }
 
 /// Whole calls of a route, answered when first polled.
@@ -190,11 +189,11 @@ fn main() -> Result<(), Failure> {
     let ours = Ours::new();
     tell("record", "hedgerow", |n| {
         (0..n).for_each(|i| ours.record(took(i)));
-    })?;
+    });
     let shared = Shared::new();
     tell("record", "shared-atomics", |n| {
         (0..n).for_each(|i| shared.record(took(i)));
-    })?;
-    tell("calls", "hedgerow", |n| calls(&route, n))?;
+    });
+    tell("calls", "hedgerow", |n| calls(&route, n));
     Ok(())
 }
