@@ -73,6 +73,13 @@ fn of(run: &Run, from: Duration, until: Duration) -> Fields {
         ),
     ];
     fields.extend(figures::waits(&calls));
+    // An agent looks after itself each second: where the warm-up was over before that, the first
+    // calls measured have no threshold yet.
+    let first = run.samples.iter().find(|(_, s)| s.threshold_ms.is_finite());
+    if let Some((at, _)) = first {
+        let late = at.as_secs_f64() - from.as_secs_f64();
+        fields.push(("threshold_late_ms", late.max(0.0) * 1e3));
+    }
     if let Some((_, last)) = run.samples.last() {
         fields.push(("threshold_after_ms", last.threshold_ms));
         fields.push(("refused_budget", last.refused_budget as f64));
