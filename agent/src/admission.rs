@@ -60,7 +60,7 @@ impl Drop for HedgePermit<'_> {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
             for _ in 0..ATTEMPT_HOLDERS {
-                self.permits.slots.release(&slot, false);
+                self.permits.slots.release(slot, false);
             }
             self.permits.hedges.fetch_sub(1, Ordering::SeqCst);
         }

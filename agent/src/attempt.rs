@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hedgerow_protocol::ids::ReplicaName;
+use hedgerow_protocol::latency::bucket_of;
 use tokio::time::Instant;
 
+use crate::hand::Hand;
 use crate::permit::Slot;
 use crate::pool::Replica;
 use crate::route::RouteState;
@@ -116,30 +118,32 @@ impl Attempt {
 /// back with the last one.
 #[derive(Debug)]
 pub struct Hold {
-    replica: Arc<Replica>,
+    replica: Hand,
     slot: Slot,
     kind: AttemptKind,
 }
 
 impl Clone for Hold {
     fn clone(&self) -> Self {
-        self.replica.permits.slots.hold(&self.slot);
+        self.replica.permits.slots.hold(self.slot);
         Self {
             replica: self.replica.clone(),
-            slot: self.slot.clone(),
+            slot: self.slot,
             kind: self.kind,
         }
     }
 }
 
 impl Drop for Hold {
+    #[inline]
     fn drop(&mut self) {
-        release(&self.replica, &self.slot, self.kind, false);
+        release(&self.replica, self.slot, self.kind, false);
     }
 }
 
 /// One holder less; the last one gives the permit back.
-fn release(replica: &Replica, slot: &Slot, kind: AttemptKind, answered: bool) {
+#[inline]
+fn release(replica: &Replica, slot: Slot, kind: AttemptKind, answered: bool) {
     let permits = &replica.permits;
     if permits.slots.release(slot, answered) {
         replica.attempt_ends();
@@ -169,7 +173,7 @@ pub(crate) struct AttemptGuard<R: Deref<Target = RouteState>> {
 
 #[derive(Debug)]
 struct Running {
-    replica: Arc<Replica>,
+    replica: Hand,
     slot: Slot,
     began: Instant,
     kind: AttemptKind,
@@ -189,6 +193,11 @@ pub(crate) struct Beginning {
 }
 
 /// Begins an attempt: the guard for the race, the attempt for the service.
+#[expect(
+    clippy::inline_always,
+    reason = "what it returns is moved on at once: not through memory"
+)]
+#[inline(always)]
 pub(crate) fn begin(
     route: &RouteState,
     beginning: Beginning,
@@ -207,6 +216,7 @@ pub(crate) fn begin(
     } else {
         AttemptKind::Hedge
     };
+    let replica = Hand::from(replica);
     replica.attempt_begins(primary && recorded);
     let slot = permit.unwrap_or_else(|| {
         route
@@ -216,7 +226,7 @@ pub(crate) fn begin(
     });
     let hold = Hold {
         replica: replica.clone(),
-        slot: slot.clone(),
+        slot,
         kind,
     };
     let attempt = Attempt {
@@ -242,13 +252,18 @@ pub(crate) fn begin(
 
 impl<R: Deref<Target = RouteState>> AttemptGuard<R> {
     pub(crate) fn replica(&self) -> Option<&Arc<Replica>> {
-        self.running.as_ref().map(|running| &running.replica)
+        self.running.as_ref().map(|running| &*running.replica)
     }
 
     /// A treated call's primary answered. The call's own sample says the rest.
+    #[expect(
+        clippy::inline_always,
+        reason = "what it returns is moved on at once: not through memory"
+    )]
+    #[inline(always)]
     pub(crate) fn answered_plainly(mut self, bucket: usize) {
         if let Some(running) = self.running.take() {
-            running.replica.done.record_in(bucket);
+            running.replica.record_done(bucket);
             running.close();
         }
     }
@@ -287,10 +302,10 @@ impl AttemptGuard<&RouteState> {
 }
 
 impl<R: Deref<Target = RouteState>> Drop for AttemptGuard<R> {
+    #[inline]
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
-            running.record(&self.route, false, Instant::now());
-            running.close();
+            running.stopped(&self.route);
         }
     }
 }
@@ -328,16 +343,22 @@ impl Running {
         };
         route.recorder.record(series, age);
         if self.kind == AttemptKind::Primary {
-            let of_replica = if done {
-                &self.replica.done
+            if done {
+                self.replica.record_done(bucket_of(age));
             } else {
-                &self.replica.censored
-            };
-            of_replica.record(age);
+                self.replica.record_censored(age);
+            }
         }
     }
 
+    #[cold]
+    fn stopped(self, route: &RouteState) {
+        self.record(route, false, Instant::now());
+        self.close();
+    }
+
+    #[inline]
     fn close(&self) {
-        release(&self.replica, &self.slot, self.kind, true);
+        release(&self.replica, self.slot, self.kind, true);
     }
 }

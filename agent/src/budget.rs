@@ -7,10 +7,10 @@
 //! Fixed point, because compare-and-swap wants an integer and sums of floats drift. The ratio is
 //! rounded down, so rounding can only cost a hedge, never grant one.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use hedgerow_protocol::limits::CAP_MAX;
 use hedgerow_protocol::units::Budget;
+
+use crate::sync::{AtomicU64, Ordering};
 
 /// One hedge. 2^24 makes a budget of 1 ppm still more than zero, and the largest cap 2^38.
 const TOKEN: u64 = 1 << 24;
@@ -40,6 +40,7 @@ impl TokenBucket {
 
     /// An eligible call finished. A full bucket is only read, so that in the usual state threads do
     /// not fight over its cache line.
+    #[inline]
     pub(crate) fn earn(&self) {
         let earned = self.earned_per_call.load(Ordering::Relaxed);
         if earned == 0 {

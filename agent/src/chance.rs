@@ -7,30 +7,42 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 
 thread_local! {
-    static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(std::thread::current().id()));
+    /// 0: not begun yet.
+    static STATE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Sixty-four bits, evenly spread.
+#[inline]
 pub(crate) fn draw() -> u64 {
-    STATE.with(|state| {
-        let next = state.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        state.set(next);
-        mix(next)
-    })
+    let mut state = STATE.get();
+    if state == 0 {
+        state = begin();
+    }
+    let next = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    STATE.set(next);
+    mix(next)
+}
+
+#[cold]
+fn begin() -> u64 {
+    RandomState::new().hash_one(std::thread::current().id())
 }
 
 /// True in a share of `parts / 2^24` of the draws.
+#[inline]
 pub(crate) fn one_in(parts: u32) -> bool {
     ((draw() >> 40) as u32) < parts
 }
 
 /// Two independent draws of 24 bits in one: each is below `parts` in `parts / 2^24` of them.
+#[inline]
 pub(crate) fn two() -> (u32, u32) {
     let bits = draw();
     ((bits >> 40) as u32, (bits >> 8) as u32 & ((1 << 24) - 1))
 }
 
 /// An index below `n`; 0 for none.
+#[inline]
 pub(crate) fn below(n: usize) -> usize {
     // Multiply-shift: no division, and the bias of 2^-64 x n is beyond measuring.
     ((u128::from(draw()) * n as u128) >> 64) as usize
@@ -39,9 +51,10 @@ pub(crate) fn below(n: usize) -> usize {
 /// Starts this thread's stream anew, for tests that have to come out alike each time.
 #[cfg(test)]
 pub(crate) fn seed(seed: u64) {
-    STATE.with(|state| state.set(seed));
+    STATE.set(seed);
 }
 
+#[inline]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

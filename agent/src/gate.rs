@@ -34,9 +34,9 @@ pub(crate) struct Further {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    /// Nanoseconds; 0: none, nothing crosses.
+    /// Packed; 0: none, nothing crosses.
     threshold: AtomicU64,
-    /// Nanoseconds an answer typically takes; 0: not known.
+    /// What an answer typically takes, packed; 0: not known.
     typical: AtomicU64,
     word: AtomicU64,
 }
@@ -47,11 +47,13 @@ pub(crate) struct Reading(u64);
 
 impl Reading {
     /// Whether the mode lets anything be hedged.
+    #[inline]
     pub(crate) fn open(self) -> bool {
         self.0 & OPEN != 0
     }
 
     /// Share of crossed calls to hedge, in 2^24 parts.
+    #[inline]
     pub(crate) fn probability(self) -> u32 {
         ((self.0 >> PROBABILITY_SHIFT) & SHARE) as u32
     }
@@ -67,6 +69,7 @@ impl Reading {
     }
 
     /// Share of eligible calls never hedged, in 2^24 parts.
+    #[inline]
     pub(crate) fn holdout(self) -> u32 {
         ((self.0 >> HOLDOUT_SHIFT) & SHARE) as u32
     }
@@ -83,29 +86,41 @@ impl Gate {
     }
 
     pub(crate) fn set_threshold(&self, threshold: Option<Threshold>) {
-        let ns = threshold.map_or(0, |threshold| threshold.get().as_nanos() as u64);
-        self.threshold.store(ns, Ordering::Relaxed);
+        let word = threshold.map_or(0, |threshold| packed(threshold.get()));
+        self.threshold.store(word, Ordering::Relaxed);
     }
 
     pub(crate) fn set_typical(&self, typical: Duration) {
-        self.typical
-            .store(typical.as_nanos() as u64, Ordering::Relaxed);
+        self.typical.store(packed(typical), Ordering::Relaxed);
     }
 
+    #[inline]
     pub(crate) fn read(&self) -> Reading {
         Reading(self.word.load(Ordering::Relaxed))
     }
 
+    #[inline]
     pub(crate) fn threshold(&self) -> Option<Duration> {
         match self.threshold.load(Ordering::Relaxed) {
             0 => None,
-            ns => Some(Duration::from_nanos(ns)),
+            word => Some(unpacked(word)),
         }
     }
 
     pub(crate) fn typical(&self) -> Duration {
-        Duration::from_nanos(self.typical.load(Ordering::Relaxed))
+        unpacked(self.typical.load(Ordering::Relaxed))
     }
+}
+
+/// Seconds above, nanoseconds below: a `Duration` without a division. Latencies end at an hour.
+fn packed(duration: Duration) -> u64 {
+    let seconds = duration.as_secs().min(u64::from(u32::MAX));
+    (seconds << 32) | u64::from(duration.subsec_nanos())
+}
+
+#[inline]
+fn unpacked(word: u64) -> Duration {
+    Duration::new(word >> 32, word as u32)
 }
 
 #[cfg(test)]
@@ -117,6 +132,17 @@ mod tests {
         let gate = Gate::default();
         assert!(!gate.read().open());
         assert_eq!(gate.threshold(), None);
+    }
+
+    #[test]
+    fn durations_come_out_as_they_went_in() {
+        for duration in [
+            Duration::ZERO,
+            Duration::from_nanos(999_999_999),
+            Duration::from_hours(1),
+        ] {
+            assert_eq!(unpacked(packed(duration)), duration);
+        }
     }
 
     #[test]

@@ -1,10 +1,13 @@
-//! A route's replicas with what is known of each, and which of them the next attempt goes to.
+//! A route's replicas, and which of them the next attempt goes to.
 //!
 //! The hot path reads a snapshot that is replaced whole when the host changes its list, when a
-//! caller pins a replica not seen before, or when a directive changes who is on probation.
+//! caller pins a replica not seen before, or when a directive changes who is on probation. Each
+//! thread keeps the one it saw last, and looks whether there is another.
+
+mod replica;
+mod seen;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,108 +16,14 @@ use hedgerow_protocol::ids::{ReplicaName, ZoneName};
 use hedgerow_protocol::limits::REPLICAS_PER_ROUTE_MAX;
 use parking_lot::Mutex;
 
+pub(crate) use self::replica::Replica;
 use crate::chance;
+use crate::hand;
 use crate::permit::Permits;
 use crate::replicas::{Member, Replicas};
-use crate::stats::recorder::AtomicHistogram;
-use crate::stats::replica::ReplicaBooks;
 
 /// A replica on probation is taken in a tenth of the draws that fall on it, in 2^24 parts.
 const PROBATION_SHARE: u32 = (1 << 24) / 10;
-/// Hedges a replica may have beyond its share before its zone is no longer a reason to prefer it:
-/// so that the first hedge of a quiet replica is not already too many.
-const HEDGES_FREE: f64 = 2.0;
-/// Leaves 16 million attempts at once below, and a trillion primaries above.
-const STARTED_SHIFT: u32 = 24;
-
-/// One replica as one route knows it. Counters are cumulative.
-pub(crate) struct Replica {
-    pub(crate) name: ReplicaName,
-    pub(crate) zone: Option<ZoneName>,
-    /// The route's permits, for whoever holds one and has only the replica.
-    pub(crate) permits: Arc<Permits>,
-    /// Attempts alive on it, and above [`STARTED_SHIFT`] its primaries ever started: one word, as
-    /// every attempt changes it.
-    load: AtomicU64,
-    pub(crate) crossed: AtomicU64,
-    pub(crate) errors: AtomicU64,
-    /// Watched losers that answered: in `done`, but in no rate.
-    pub(crate) watched_done: AtomicU64,
-    pub(crate) hedged: AtomicU64,
-    pub(crate) won: AtomicU64,
-    pub(crate) done: AtomicHistogram,
-    pub(crate) censored: AtomicHistogram,
-    /// `hedged` and `started` some seconds ago: its share is judged on what came since.
-    hedged_before: AtomicU64,
-    started_before: AtomicU64,
-    pub(crate) books: Mutex<ReplicaBooks>,
-}
-
-/// Its name: a thousand buckets tell nobody anything.
-impl fmt::Debug for Replica {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Replica").field(&self.name).finish()
-    }
-}
-
-impl Replica {
-    pub(crate) fn new(name: ReplicaName, zone: Option<ZoneName>, permits: Arc<Permits>) -> Self {
-        Self {
-            name,
-            zone,
-            permits,
-            load: AtomicU64::new(0),
-            crossed: AtomicU64::new(0),
-            errors: AtomicU64::new(0),
-            watched_done: AtomicU64::new(0),
-            hedged: AtomicU64::new(0),
-            won: AtomicU64::new(0),
-            done: AtomicHistogram::default(),
-            censored: AtomicHistogram::default(),
-            hedged_before: AtomicU64::new(0),
-            started_before: AtomicU64::new(0),
-            books: Mutex::default(),
-        }
-    }
-
-    /// An attempt begins. `primary`: a primary that is counted.
-    pub(crate) fn attempt_begins(&self, primary: bool) {
-        let change = if primary { (1 << STARTED_SHIFT) + 1 } else { 1 };
-        self.load.fetch_add(change, Ordering::Release);
-    }
-
-    /// An attempt's work is over.
-    pub(crate) fn attempt_ends(&self) {
-        self.load.fetch_sub(1, Ordering::Release);
-    }
-
-    /// Attempts alive on it.
-    pub(crate) fn in_flight(&self) -> u64 {
-        self.load.load(Ordering::Relaxed) & ((1 << STARTED_SHIFT) - 1)
-    }
-
-    /// Primaries ever started on it.
-    pub(crate) fn started(&self) -> u64 {
-        self.load.load(Ordering::Acquire) >> STARTED_SHIFT
-    }
-
-    /// Begins a new stretch for judging its share of hedges.
-    pub(crate) fn begin_stretch(&self) {
-        self.hedged_before
-            .store(self.hedged.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.started_before.store(self.started(), Ordering::Relaxed);
-    }
-
-    /// Whether one more hedge stays within `budget` times its share of the primaries.
-    fn within_share(&self, budget: f64) -> bool {
-        let since = |now: u64, before: &AtomicU64| {
-            now.saturating_sub(before.load(Ordering::Relaxed)) as f64
-        };
-        let hedged = since(self.hedged.load(Ordering::Relaxed), &self.hedged_before);
-        let started = since(self.started(), &self.started_before);
-        hedged + 1.0 <= budget * started + HEDGES_FREE
-    }
-}
 
 #[derive(Debug, Clone)]
 struct Place {
@@ -136,8 +45,12 @@ pub(crate) struct Snapshot {
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Pool {
+    /// Like no other pool's.
+    number: u64,
     list: Option<Replicas>,
     snapshot: ArcSwap<Snapshot>,
+    /// Grows after each change of the snapshot.
+    changes: AtomicU64,
     /// Held while a new snapshot is made, never by a call that finds what it needs in the old one.
     probation: Mutex<Vec<ReplicaName>>,
     /// Stands for "the dependency" where there is no list and no pin.
@@ -158,9 +71,12 @@ impl Pool {
         anywhere: ReplicaName,
         permits: Arc<Permits>,
     ) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let pool = Self {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
             list,
             snapshot: ArcSwap::default(),
+            changes: AtomicU64::new(0),
             probation: Mutex::default(),
             anywhere: Arc::new(Replica::new(anywhere, None, permits.clone())),
             permits,
@@ -173,16 +89,22 @@ impl Pool {
         Arc::new(Replica::new(name.clone(), zone, self.permits.clone()))
     }
 
+    /// Whether the host changed its list since the snapshot was made.
+    #[inline]
+    fn is_old(&self, snapshot: &Snapshot) -> bool {
+        let list = self.list.as_ref();
+        list.is_some_and(|list| list.version() != snapshot.version)
+    }
+
+    /// Not for every call: see [`seen`].
     fn current(&self) -> Guard<Arc<Snapshot>> {
         let snapshot = self.snapshot.load();
-        match &self.list {
-            Some(list) if list.version() != snapshot.version => {
-                drop(snapshot);
-                self.renew(None);
-                self.snapshot.load()
-            }
-            _ => snapshot,
+        if !self.is_old(&snapshot) {
+            return snapshot;
         }
+        drop(snapshot);
+        self.renew(None);
+        self.snapshot.load()
     }
 
     /// Makes a new snapshot, with `pinned` among the known where there is room.
@@ -236,6 +158,7 @@ impl Pool {
             by_name,
             healthy,
         }));
+        self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// Puts exactly these on probation. Not by the hot path.
@@ -267,9 +190,10 @@ impl Pool {
     /// nowhere, so that names cannot fill memory.
     pub(crate) fn pinned(&self, name: &ReplicaName) -> Arc<Replica> {
         let known = || {
-            let snapshot = self.current();
-            let replica = snapshot.by_name.get(name).cloned();
-            (replica, snapshot.by_name.len() >= REPLICAS_PER_ROUTE_MAX)
+            seen::with(self, |snapshot| {
+                let replica = snapshot.by_name.get(name).map(hand::another);
+                (replica, snapshot.by_name.len() >= REPLICAS_PER_ROUTE_MAX)
+            })
         };
         let (replica, full) = known();
         replica
@@ -285,43 +209,15 @@ impl Pool {
     }
 
     /// Where a primary goes: the less loaded of two.
+    #[inline]
     pub(crate) fn primary(&self) -> Pick {
-        let snapshot = self.current();
-        let bits = chance::draw();
-        let (first, skipped) = match snapshot.places.as_slice() {
-            [] => {
-                return Pick {
-                    replica: self.anywhere.clone(),
-                    skipped: false,
-                };
-            }
-            [only] => {
-                return Pick {
-                    replica: only.replica.clone(),
-                    skipped: false,
-                };
-            }
-            _ => snapshot.draw(bits as u32, true),
-        };
-        if first.probation {
-            // Its tenth, no more: with hardly anything in flight it would win each comparison, and
-            // get twice that.
-            return Pick {
-                replica: first.replica.clone(),
+        seen::with(self, |snapshot| {
+            let (replica, skipped) = snapshot.pick_primary().unwrap_or((&self.anywhere, false));
+            Pick {
+                replica: hand::another(replica),
                 skipped,
-            };
-        }
-        let (second, skipped_again) = snapshot.draw((bits >> 32) as u32, false);
-        let load = |place: &Place| place.replica.in_flight();
-        let less = if load(second) < load(first) {
-            second
-        } else {
-            first
-        };
-        Pick {
-            replica: less.replica.clone(),
-            skipped: skipped || skipped_again,
-        }
+            }
+        })
     }
 
     /// Where a hedge goes, never to a replica to `avoid`, which the call waits on or which failed it:
@@ -344,6 +240,7 @@ impl Pool {
 
 impl Snapshot {
     /// One place, evenly, but for those on probation: a tenth of their share, or, not `first`, none.
+    #[inline]
     fn draw(&self, bits: u32, first: bool) -> (&Place, bool) {
         // Multiply-shift, as in `chance`: places are few, 32 bits are plenty.
         let at = (u64::from(bits) * self.places.len() as u64) >> 32;
@@ -354,6 +251,31 @@ impl Snapshot {
         let healthy = self.places.iter().filter(|place| !place.probation);
         let instead = healthy.clone().nth(chance::below(self.healthy));
         (instead.unwrap_or(place), true)
+    }
+
+    /// The less loaded of two. None where there is no list.
+    #[inline]
+    fn pick_primary(&self) -> Option<(&Arc<Replica>, bool)> {
+        match self.places.as_slice() {
+            [] => None,
+            [only] => Some((&only.replica, false)),
+            _ => {
+                let bits = chance::draw();
+                let (first, skipped) = self.draw(bits as u32, true);
+                if first.probation {
+                    // Its tenth, no more: with hardly anything in flight it would win each
+                    // comparison, and get twice that.
+                    return Some((&first.replica, skipped));
+                }
+                let (second, skipped_again) = self.draw((bits >> 32) as u32, false);
+                let less = if second.replica.in_flight() < first.replica.in_flight() {
+                    second
+                } else {
+                    first
+                };
+                Some((&less.replica, skipped || skipped_again))
+            }
+        }
     }
 
     fn pick_hedge(

@@ -115,6 +115,7 @@ impl Replicas {
     }
 
     /// Grows with each change.
+    #[inline]
     pub(crate) fn version(&self) -> u64 {
         self.list.version.load(Ordering::Acquire)
     }

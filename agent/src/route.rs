@@ -203,7 +203,6 @@ pub struct RouteSnapshot {
     /// word, or, without one, by the agent's own figures.
     pub probation: Vec<ReplicaName>,
     /// Why hedging is on and can yet do nothing, where that is so.
-    #[serde(serialize_with = "shown::no_effect")]
     pub no_effect: Option<NoEffect>,
 }
 

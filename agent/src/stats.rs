@@ -2,6 +2,7 @@
 
 pub(crate) mod recorder;
 pub(crate) mod replica;
+pub(crate) mod tally;
 
 use hedgerow_protocol::latency::{Histogram, SparseHistogram};
 use hedgerow_protocol::report::Totals;
@@ -23,6 +24,15 @@ pub(crate) struct Books {
     scratch: SeriesHistograms,
     /// At the end of the last second.
     totals: Totals,
+}
+
+/// Sparse, without a look at a thousand buckets where there is nothing.
+pub(crate) fn sparse(histogram: &Histogram) -> SparseHistogram {
+    if histogram.is_empty() {
+        SparseHistogram::default()
+    } else {
+        histogram.to_sparse()
+    }
 }
 
 fn empty() -> SeriesHistograms {
@@ -48,9 +58,13 @@ impl Books {
             .iter_mut()
             .zip([Series::Treated, Series::Holdout])
         {
-            let _ = lifetime.add(&self.scratch[series as usize]);
+            let new = &self.scratch[series as usize];
+            if !new.is_empty() {
+                let _ = lifetime.add(new);
+            }
         }
-        for (i, new) in self.scratch.iter_mut().enumerate() {
+        let scratch = self.scratch.iter_mut().enumerate();
+        for (i, new) in scratch.filter(|(_, new)| !new.is_empty()) {
             // Full only after nine years at a million a second: then what is new is let go.
             let _ = self.unreported[i].add(new);
             let _ = self.second[i].add(new);
@@ -61,7 +75,7 @@ impl Books {
     /// What came since the last acknowledged report, by [`Series`].
     pub(crate) fn report(&mut self, recorder: &Recorder) -> [SparseHistogram; Series::REPORTED] {
         self.drain(recorder);
-        let report = std::array::from_fn(|i| self.unreported[i].to_sparse());
+        let report = std::array::from_fn(|i| sparse(&self.unreported[i]));
         self.under_way.insert(report).clone()
     }
 
@@ -79,8 +93,11 @@ impl Books {
     /// Ends a second: its samples, and its counters' growth.
     pub(crate) fn end_second(&mut self, recorder: &Recorder) -> Second {
         self.drain(recorder);
-        let samples = std::array::from_fn(|i| self.second[i].to_sparse());
-        self.second.iter_mut().for_each(Histogram::clear);
+        let samples = std::array::from_fn(|i| sparse(&self.second[i]));
+        let second = self.second.iter_mut();
+        second
+            .filter(|series| !series.is_empty())
+            .for_each(Histogram::clear);
         let totals = recorder.totals();
         let growth = totals.since(&self.totals).expect("counters only grow");
         self.totals = totals;

@@ -35,6 +35,11 @@ enum Arm {
 }
 
 impl<'a> Ticket<'a> {
+    #[expect(
+        clippy::inline_always,
+        reason = "what it returns is moved on at once: not through memory"
+    )]
+    #[inline(always)]
     pub(crate) fn begin(route: &'a RouteState, call: &Call, now: Instant) -> Self {
         let gate = route.gate.read();
         let (for_holdout, for_watch) = chance::two();
@@ -98,6 +103,7 @@ impl<'a> Ticket<'a> {
     /// The primary answered. Timers tick in milliseconds, thresholds may be shorter: a call that
     /// was answered after the threshold but before its timer fired has crossed all the same. True for
     /// one that has crossed.
+    #[inline]
     pub(crate) fn primary_answered(
         &mut self,
         replica: Option<&Arc<Replica>>,
@@ -121,6 +127,7 @@ impl<'a> Ticket<'a> {
     }
 
     /// A treated call was answered by its primary: one sample for both.
+    #[inline]
     pub(crate) fn finished_plainly(&mut self, bucket: usize) {
         if std::mem::take(&mut self.open) {
             self.route.recorder.record_in(Series::Plain, bucket);
@@ -129,10 +136,14 @@ impl<'a> Ticket<'a> {
     }
 
     /// The call ended with an answer or an error, unless it is in the books already.
+    #[inline]
     pub(crate) fn finished(&mut self, failed: bool, took: Duration) {
-        if !std::mem::take(&mut self.open) {
-            return;
+        if std::mem::take(&mut self.open) {
+            self.finish(failed, took);
         }
+    }
+
+    fn finish(&self, failed: bool, took: Duration) {
         let recorder = &self.route.recorder;
         let (finished_in_arm, failed_in_arm, series) = if self.held_out() {
             (
@@ -159,15 +170,22 @@ impl<'a> Ticket<'a> {
     }
 
     /// The call was given up.
+    #[inline]
     pub(crate) fn abandoned(&mut self) {
         if std::mem::take(&mut self.open) {
-            self.route.recorder.count(Counter::Abandoned);
-            self.route.bucket.earn();
+            self.give_up();
         }
+    }
+
+    #[cold]
+    fn give_up(&self) {
+        self.route.recorder.count(Counter::Abandoned);
+        self.route.bucket.earn();
     }
 }
 
 impl Drop for Ticket<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.abandoned();
     }

@@ -7,7 +7,6 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
@@ -27,18 +26,13 @@ struct Place(Arc<RouteState>);
 
 impl Place {
     fn take(route: &Arc<RouteState>) -> Option<Self> {
-        let more = |watched| (watched < WATCHED_MAX).then_some(watched + 1);
-        let watched: &AtomicU32 = &route.watched;
-        watched
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .ok()?;
-        Some(Self(route.clone()))
+        route.watched.take(WATCHED_MAX).then(|| Self(route.clone()))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.watched.fetch_sub(1, Ordering::Relaxed);
+        self.0.watched.give_back();
     }
 }
 

@@ -49,7 +49,8 @@ fn one_replica_or_none_leaves_nowhere_to_hedge() {
 #[test]
 fn the_less_loaded_of_two_is_taken() {
     let pool = pool(&[("a:1", None), ("b:1", None)]);
-    pool.pinned(&name("a:1")).load.store(5, Ordering::Relaxed);
+    let busy = pool.pinned(&name("a:1"));
+    (0..5).for_each(|_| busy.attempt_begins(false));
     let seen = primaries(&pool, 4000);
     // a:1 only where both draws fall on it.
     assert!((800..1200).contains(&seen["a:1"]), "{seen:?}");
@@ -107,6 +108,19 @@ fn probation_leaves_a_tenth_of_the_primaries_and_no_hedges() {
     assert!((0..500).all(|_| pool.hedge(&[Some(&*a)], 0.08).unwrap().name.as_str() != "d:1"));
     pool.set_probation(&[]);
     assert!(primaries(&pool, 4000)["d:1"] > 800);
+}
+
+#[test]
+fn probation_is_a_tenth_also_where_the_replica_would_win_each_comparison() {
+    chance::seed(13);
+    let pool = pool(&[("a:1", None), ("b:1", None), ("c:1", None)]);
+    for busy in ["a:1", "b:1"] {
+        let replica = pool.pinned(&name(busy));
+        (0..9).for_each(|_| replica.attempt_begins(true));
+    }
+    pool.set_probation(&[name("c:1")]);
+    let seen = primaries(&pool, 30_000);
+    assert!((850..1150).contains(&seen["c:1"]), "{seen:?}");
 }
 
 #[test]

@@ -44,6 +44,13 @@ impl NoEffect {
     }
 }
 
+/// In words.
+impl serde::Serialize for NoEffect {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl fmt::Display for NoEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no effect, because ")?;

@@ -7,8 +7,6 @@ use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{Effective, Refusal, Totals};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::NoEffect;
-
 fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
@@ -86,14 +84,4 @@ pub(super) fn latencies<S: Serializer>(
         p999_ms: at(0.999),
     }
     .serialize(serializer)
-}
-
-/// In words.
-pub(super) fn no_effect<S: Serializer>(
-    because: &Option<NoEffect>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    because
-        .map(|because| because.to_string())
-        .serialize(serializer)
 }

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Directive, Stamp};
@@ -24,6 +23,7 @@ use crate::gate::Gate;
 use crate::mode::{DirectiveRefused, LinkClock, RouteMode};
 use crate::naming::NamedReplica;
 use crate::permit::Permits;
+use crate::places::Places;
 use crate::pool::{Pool, Replica};
 use crate::replicas::Replicas;
 use crate::stats::recorder::{Counter, Recorder};
@@ -40,7 +40,7 @@ pub(crate) struct Limits {
 }
 
 /// Where a route's calls may go, and the name for anywhere.
-pub(crate) type Places = (Option<Replicas>, ReplicaName);
+pub(crate) type Destinations = (Option<Replicas>, ReplicaName);
 
 /// The agent's detached tasks, and the word to end them.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +59,7 @@ pub(crate) struct RouteState {
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) permits: Arc<Permits>,
     pub(crate) pool: Pool,
-    pub(crate) watched: AtomicU32,
+    pub(crate) watched: Places,
     pub(crate) tasks: Tasks,
     /// The agent's first moment.
     birth: Instant,
@@ -80,7 +80,7 @@ impl RouteState {
     pub(crate) fn new(
         key: RouteKey,
         limits: Limits,
-        (replicas, anywhere): Places,
+        (replicas, anywhere): Destinations,
         mode: RouteMode,
         tasks: Tasks,
         birth: Instant,
@@ -94,7 +94,7 @@ impl RouteState {
             recorder: Arc::new(Recorder::new()),
             pool: Pool::new(replicas, anywhere, permits.clone()),
             permits,
-            watched: AtomicU32::new(0),
+            watched: Places::new(),
             tasks,
             birth,
             keeping: Arc::new(Mutex::new(Keeping::new(mode))),
@@ -107,7 +107,7 @@ impl RouteState {
     }
 
     /// A route with limits and replicas of its own whose calls are counted as this one's.
-    pub(crate) fn folded(&self, limits: Limits, (replicas, anywhere): Places) -> Self {
+    pub(crate) fn folded(&self, limits: Limits, (replicas, anywhere): Destinations) -> Self {
         let permits = self.permits.clone();
         Self {
             key: self.key.clone(),
@@ -118,7 +118,7 @@ impl RouteState {
             recorder: self.recorder.clone(),
             pool: Pool::new(replicas, anywhere, permits.clone()),
             permits,
-            watched: AtomicU32::new(0),
+            watched: Places::new(),
             tasks: self.tasks.clone(),
             birth: self.birth,
             keeping: self.keeping.clone(),
@@ -131,6 +131,7 @@ impl RouteState {
         ReplicaName::new(key.dependency.as_str()).expect("a dependency's name is a replica's name")
     }
 
+    #[inline]
     pub(crate) fn since_birth(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.birth)
     }
@@ -141,6 +142,7 @@ impl RouteState {
     }
 
     /// Where a primary goes that nobody pinned.
+    #[inline]
     pub(crate) fn pick_primary(&self, recorded: bool) -> Arc<Replica> {
         let pick = self.pool.primary();
         if pick.skipped && recorded {

@@ -1,23 +1,22 @@
-//! Where the hot path writes: counters and histograms, sharded by thread, without a lock.
+//! Where the hot path writes: counters and histograms, a shard for each lane, without a lock.
 //!
-//! Counters are cumulative. A reader takes the smaller of two ordered counters first and a writer
-//! counts the larger one first (released, then acquired), so a snapshot taken in full flight keeps
-//! won <= hedged <= crossed <= started. Histogram buckets are emptied by whoever reads, each sample
-//! going to exactly one reading.
+//! All are cumulative. A reader takes the smaller of two ordered counters first and a writer counts
+//! the larger one first (released, then acquired), so a snapshot taken in full flight keeps
+//! won <= hedged <= crossed <= started. Samples go to whoever reads first, each to exactly one
+//! reading.
 //!
 //! What can be worked out when reading is not written: the usual call, treated and answered by its
 //! primary, is one sample in [`Series::Plain`], which stands for an attempt, a call, and four counts.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hedgerow_protocol::latency::{BUCKETS, Histogram, SparseHistogram, bucket_of};
+use hedgerow_protocol::latency::{Histogram, bucket_of};
 use hedgerow_protocol::report::{Refusal, Totals};
-use parking_lot::{Mutex, MutexGuard};
 
-/// More shards than this help no machine we know of; each is 24 KiB a route.
-const SHARDS_MAX: usize = 16;
+use super::tally::{Seen, Tally};
+use crate::lanes::{Lane, PerLane};
+use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::thread;
 
 macro_rules! counters {
     ($($variant:ident,)*) => {
@@ -74,70 +73,35 @@ impl Series {
     /// Those that are reported: all but [`Self::Plain`].
     pub(crate) const REPORTED: usize = 6;
     const WRITTEN: usize = 7;
+    /// What the samples of each are reported as.
+    const REPORTED_AS: [&[Self]; Self::WRITTEN] = [
+        &[Self::PrimaryDone],
+        &[Self::PrimaryCensored],
+        &[Self::HedgeDone],
+        &[Self::HedgeCensored],
+        &[Self::Treated],
+        &[Self::Holdout],
+        &[Self::PrimaryDone, Self::Treated],
+    ];
 }
 
 /// One histogram for each reported [`Series`], indexed by it.
 pub(crate) type SeriesHistograms = [Histogram; Series::REPORTED];
 
-/// Buckets that any thread may add to. 32 bits are enough: they are emptied every second.
+/// What one lane writes: 28 KiB, made when its thread makes its first call of the route.
 #[derive(Debug)]
-pub(crate) struct AtomicHistogram([AtomicU32; BUCKETS]);
-
-impl Default for AtomicHistogram {
-    fn default() -> Self {
-        Self([const { AtomicU32::new(0) }; BUCKETS])
-    }
-}
-
-impl AtomicHistogram {
-    pub(crate) fn record(&self, latency: Duration) {
-        self.record_in(bucket_of(latency));
-    }
-
-    /// The same, the bucket being known.
-    pub(crate) fn record_in(&self, bucket: usize) {
-        self.0[bucket].fetch_add(1, Ordering::Release);
-    }
-
-    /// Empties it, bucket by bucket, ascending.
-    fn emptied(&self) -> impl Iterator<Item = (usize, u64)> {
-        // Most buckets are empty: a load leaves their cache line with the writer.
-        let filled = |(_, count): &(usize, &AtomicU32)| count.load(Ordering::Relaxed) != 0;
-        let buckets = self.0.iter().enumerate().filter(filled);
-        buckets.map(|(bucket, count)| (bucket, u64::from(count.swap(0, Ordering::Acquire))))
-    }
-
-    /// Moves all samples into `into`.
-    pub(crate) fn drain(&self, into: &mut Histogram) {
-        for (bucket, count) in self.emptied() {
-            // Full only after nine years at a million a second: then the sample is let go.
-            let _ = into.add_to_bucket(bucket, count);
-        }
-    }
-
-    /// Takes all samples out. For one reader at a time.
-    pub(crate) fn take(&self) -> SparseHistogram {
-        let filled = self.emptied();
-        SparseHistogram::try_from_pairs(filled.map(|(bucket, count)| (bucket as u16, count)))
-            .expect("buckets ascend, and only a reader empties one")
-    }
-}
-
-/// Aligned to two cache lines, as processors fetch them in pairs.
-#[derive(Debug)]
-#[repr(align(128))]
 struct Shard {
     counters: [AtomicU64; COUNTERS],
     refused: [AtomicU64; Refusal::ALL.len()],
-    series: [AtomicHistogram; Series::WRITTEN],
+    series: [Tally; Series::WRITTEN],
 }
 
-impl Default for Shard {
-    fn default() -> Self {
+impl Shard {
+    fn new() -> Self {
         Self {
-            counters: [const { AtomicU64::new(0) }; COUNTERS],
-            refused: [const { AtomicU64::new(0) }; Refusal::ALL.len()],
-            series: std::array::from_fn(|_| AtomicHistogram::default()),
+            counters: std::array::from_fn(|_| AtomicU64::new(0)),
+            refused: std::array::from_fn(|_| AtomicU64::new(0)),
+            series: std::array::from_fn(|_| Tally::new()),
         }
     }
 }
@@ -145,75 +109,58 @@ impl Default for Shard {
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    shards: Box<[Shard]>,
-    plain: Mutex<Plain>,
-}
-
-/// Samples of [`Series::Plain`] that were taken out of the shards.
-#[derive(Debug, Default)]
-struct Plain {
-    /// Not yet given out.
-    samples: Histogram,
-    /// All that there ever were.
-    count: u64,
-}
-
-thread_local! {
-    static THREAD: Cell<usize> = Cell::new({
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    });
-}
-
-/// A small number of its own for each thread, to spread threads over shards and slots.
-pub(crate) fn thread_number() -> usize {
-    THREAD.with(Cell::get)
+    shards: PerLane<Shard>,
+    /// What was read of each lane's series. Readers only meet each other here.
+    seen: Mutex<Vec<[Seen; Series::WRITTEN]>>,
 }
 
 impl Recorder {
     pub(crate) fn new() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let shards = threads.next_power_of_two().min(SHARDS_MAX);
         Self {
-            shards: (0..shards).map(|_| Shard::default()).collect(),
-            plain: Mutex::default(),
+            shards: PerLane::new(),
+            seen: Mutex::new(Vec::new()),
         }
     }
 
-    fn shard(&self) -> &Shard {
-        // The number of shards is a power of two.
-        &self.shards[thread_number() & (self.shards.len() - 1)]
+    #[inline]
+    fn shard(&self, lane: Lane) -> &Shard {
+        self.shards.get_or_make(lane, Shard::new)
     }
 
     /// Counts one. Of two ordered counters the larger is counted first.
+    #[inline]
     pub(crate) fn count(&self, counter: Counter) {
-        self.shard().counters[counter as usize].fetch_add(1, Ordering::Release);
+        let lane = thread::lane();
+        lane.add(&self.shard(lane).counters[counter as usize], 1);
     }
 
     pub(crate) fn refuse(&self, reason: Refusal) {
-        self.shard().refused[reason as usize].fetch_add(1, Ordering::Release);
+        let lane = thread::lane();
+        lane.add(&self.shard(lane).refused[reason as usize], 1);
     }
 
     pub(crate) fn record(&self, series: Series, latency: Duration) {
-        self.shard().series[series as usize].record(latency);
+        self.record_in(series, bucket_of(latency));
     }
 
     /// The same, the bucket being known.
+    #[inline]
     pub(crate) fn record_in(&self, series: Series, bucket: usize) {
-        self.shard().series[series as usize].record_in(bucket);
+        let lane = thread::lane();
+        self.shard(lane).series[series as usize].record(lane, bucket);
+    }
+
+    fn sum(&self, of_shard: impl Fn(&Shard) -> u64) -> u64 {
+        self.shards.iter().map(|(_, shard)| of_shard(shard)).sum()
     }
 
     fn read(&self, counter: Counter) -> u64 {
-        let cells = self
-            .shards
-            .iter()
-            .map(|shard| &shard.counters[counter as usize]);
-        cells.map(|cell| cell.load(Ordering::Acquire)).sum()
+        self.sum(|shard| shard.counters[counter as usize].load(Ordering::Acquire))
     }
 
     /// All counters, in an order no honest agent can break.
     pub(crate) fn totals(&self) -> Totals {
-        let plain = self.take_plain().count;
+        let plain = self.sum(|shard| shard.series[Series::Plain as usize].count());
         let mut totals = Totals::default();
         // Of two counters of which one can never exceed the other, the smaller one is read first.
         totals.won_on_error = self.read(Counter::WonOnError);
@@ -225,8 +172,7 @@ impl Recorder {
         totals.hedged_on_error = self.read(Counter::HedgedOnError);
         totals.hedged = self.read(Counter::Hedged);
         totals.refused = std::array::from_fn(|reason| {
-            let cells = self.shards.iter().map(|shard| &shard.refused[reason]);
-            cells.map(|cell| cell.load(Ordering::Acquire)).sum()
+            self.sum(|shard| shard.refused[reason].load(Ordering::Acquire))
         });
         totals.failed_despite_primary = self.read(Counter::FailedDespitePrimary);
         totals.treated_failed = self.read(Counter::TreatedFailed);
@@ -247,30 +193,22 @@ impl Recorder {
         totals
     }
 
-    /// Takes what is plain out of the shards. Readers only meet each other here.
-    fn take_plain(&self) -> MutexGuard<'_, Plain> {
-        let mut plain = self.plain.lock();
-        let before = plain.samples.count();
-        for shard in &self.shards {
-            shard.series[Series::Plain as usize].drain(&mut plain.samples);
-        }
-        plain.count += plain.samples.count() - before;
-        plain
-    }
-
-    /// Moves all samples into `into`.
+    /// Adds all samples that nobody has read to `into`.
     pub(crate) fn drain(&self, into: &mut SeriesHistograms) {
-        for shard in &self.shards {
-            for (from, into) in shard.series.iter().zip(into.iter_mut()) {
-                from.drain(into);
+        let mut seen = self.seen.lock();
+        for (lane, shard) in self.shards.iter() {
+            while seen.len() <= lane {
+                seen.push(Default::default());
+            }
+            let series = shard.series.iter().zip(&mut seen[lane]);
+            for ((tally, seen), reported) in series.zip(Series::REPORTED_AS) {
+                let new = seen.news(tally);
+                for series in reported {
+                    // Full only after nine years at a million a second: then what is new is let go.
+                    let _ = into[*series as usize].add(&new);
+                }
             }
         }
-        let mut plain = self.take_plain();
-        for series in [Series::PrimaryDone, Series::Treated] {
-            // Full only after nine years at a million a second: then what is new is let go.
-            let _ = into[series as usize].add(&plain.samples);
-        }
-        plain.samples.clear();
     }
 }
 

@@ -6,6 +6,8 @@ use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::latency::{Histogram, SparseHistogram};
 use hedgerow_protocol::report::{Attempts, ReplicaReport};
 
+use super::sparse;
+use super::tally::Seen;
 use crate::pool::Replica;
 
 /// Cumulative counters of a replica at one moment.
@@ -71,6 +73,9 @@ pub(crate) struct ReplicaBooks {
     censored: Histogram,
     /// All that was ever in `done`.
     ever_done: u64,
+    /// What was read of it: of each lane's answered ones, and of those that were stopped.
+    seen_done: Vec<Seen>,
+    seen_censored: Seen,
     /// At the end of the last second, and the samples taken out since.
     second_began: ReplicaTotals,
     second: ReplicaSamples,
@@ -95,19 +100,24 @@ pub(crate) struct ReplicaSecond {
 impl ReplicaBooks {
     fn totals(&mut self, replica: &Replica) -> ReplicaTotals {
         ReplicaTotals::read(replica, || {
-            let done = replica.done.take();
-            self.ever_done += done.count();
-            // Full only after nine years at a million a second: then what is new is let go.
-            let _ = self.done.add(&done);
-            keep(done, &mut self.second.done);
+            for (lane, tally) in replica.done.iter() {
+                while self.seen_done.len() <= lane {
+                    self.seen_done.push(Seen::default());
+                }
+                let new = self.seen_done[lane].news(tally);
+                self.ever_done += new.count();
+                // Full only after nine years at a million a second: then what is new is let go.
+                let _ = self.done.add(&new);
+                keep(new, &mut self.second.done);
+            }
             self.ever_done
         })
     }
 
     fn take_censored(&mut self, replica: &Replica) {
-        let censored = replica.censored.take();
-        let _ = self.censored.add(&censored);
-        keep(censored, &mut self.second.censored);
+        let new = self.seen_censored.news(&replica.censored);
+        let _ = self.censored.add(&new);
+        keep(new, &mut self.second.censored);
     }
 }
 
@@ -144,8 +154,8 @@ pub(crate) fn collect(replica: &Replica) -> ReplicaReport {
     let totals = books.totals(replica);
     books.take_censored(replica);
     let primary = Attempts {
-        done: books.done.to_sparse(),
-        censored: books.censored.to_sparse(),
+        done: sparse(&books.done),
+        censored: sparse(&books.censored),
     };
     let since = totals.since(books.acknowledged);
     books.under_way = Some((totals, primary.clone()));
@@ -182,6 +192,8 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use hedgerow_protocol::latency::bucket_of;
+
     use super::*;
     use crate::permit::Permits;
 
@@ -196,7 +208,7 @@ mod tests {
     fn p12_errors_are_never_more_than_ends_whatever_moment_a_report_catches() {
         let replica = replica();
         // A watched loser that is in the histogram already, but not yet among the watched.
-        replica.done.record(MS);
+        replica.record_done(bucket_of(MS));
         collect(&replica);
         acknowledged(&replica);
         replica.watched_done.fetch_add(1, Ordering::Release);
@@ -208,10 +220,10 @@ mod tests {
     #[test]
     fn p13_a_sample_is_in_one_report_and_in_one_second() {
         let replica = replica();
-        replica.done.record(MS);
-        replica.censored.record(2 * MS);
+        replica.record_done(bucket_of(MS));
+        replica.record_censored(2 * MS);
         assert_eq!(collect(&replica).primary.done.count(), 1);
-        replica.done.record(3 * MS);
+        replica.record_done(bucket_of(3 * MS));
         let second = end_second(&replica);
         let count = |parts: &[SparseHistogram]| parts.iter().map(SparseHistogram::count).sum();
         let counts: [u64; 2] = [count(&second.samples.done), count(&second.samples.censored)];

@@ -154,7 +154,9 @@ pub const fn bucket_index(ns: u64) -> usize {
 /// The bucket of a latency; see [`bucket_index`].
 #[inline]
 pub fn bucket_of(latency: Duration) -> usize {
-    bucket_index(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX))
+    // Not `as_nanos`, which multiplies in 128 bits.
+    let ns = latency.as_secs().saturating_mul(1_000_000_000);
+    bucket_index(ns.saturating_add(u64::from(latency.subsec_nanos())))
 }
 
 /// The longest latency in a bucket, in microseconds: `2^(bucket/32)`, and one hour for the last

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use tokio::time::{sleep, timeout};
 
 use super::rig::{D, Does, MS, Rig};
+use crate::attempt::AttemptKind;
 use crate::eligibility::Verdict;
 
 #[tokio::test(start_paused = true)]
@@ -66,9 +67,13 @@ async fn c13_a_watched_loser_ends_with_the_agent() {
     assert!(watched <= crate::watch::WATCHED_MAX);
     rig.agent.shutdown().await;
     rig.assert_at_rest().await;
-    // Calls go on after a shutdown, and hedge as they did.
+    // Calls go on after a shutdown, without hedges: nobody renews what they would hang on.
+    let hedged = rig.totals().hedged;
     rig.earn(100);
-    assert!(rig.call(Does::Never, Does::Answers(1)).await.0.is_ok());
+    let (outcome, took) = rig.call(Does::Answers(300), Does::Answers(1)).await;
+    assert_eq!(outcome, Ok(AttemptKind::Primary));
+    assert!(took >= 300 * MS);
+    assert_eq!(rig.totals().hedged, hedged);
 }
 
 fn does() -> impl Strategy<Value = Does> {

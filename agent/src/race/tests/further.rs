@@ -376,3 +376,18 @@ async fn x01_three_attempts_and_two_replicas_are_two_attempts() {
     .await;
     assert_eq!((t.hedged_on_error, t.further_refused), (1, 1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn x19_a_hedge_on_error_that_is_slow_itself_is_followed_by_one_more_and_the_report_stands() {
+    let mut rig = rig(3, true).await;
+    let all = [Does::Fails(5, Retryable), Does::Never, Does::Answers(20)];
+    let t = play(&mut rig, all, Ok(2), 125).await;
+    assert_eq!((t.hedged_on_error, t.hedged_again, t.won), (1, 1, 1));
+    assert_eq!(
+        (t.crossed, t.hedged),
+        (0, 0),
+        "it failed before it was slow"
+    );
+    // Checked as a controller checks it.
+    assert_eq!(rig.report().totals.hedges(), 2);
+}

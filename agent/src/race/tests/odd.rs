@@ -16,6 +16,7 @@ use super::rig::{D, Does, MS, Rig};
 use crate::attempt::{Attempt, AttemptKind};
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
+use crate::pool::Pool;
 use crate::replicas::Replicas;
 
 use AttemptKind::{Hedge, Primary};
@@ -425,4 +426,82 @@ async fn x18_a_leaked_attempt_costs_its_own_permit_and_no_other() {
     for _ in 0..20 {
         assert!(rig.call(Does::Answers(1), Does::Never).await.0.is_ok());
     }
+}
+
+/// A client whose errors come as answers, as HTTP's do.
+#[tokio::test(start_paused = true)]
+async fn x20_an_ok_that_is_a_failure_is_given_to_the_caller_as_it_is() {
+    let mut rig = Rig::hedging().await;
+    let classify = |result: &Result<u16, u16>| match result {
+        Ok(503) => Verdict::Retryable,
+        Ok(_) | Err(404) => Verdict::Good,
+        Err(_) => Verdict::Fatal,
+    };
+    let answers = |primary: Result<u16, u16>, hedge| {
+        let attempts = move |attempt: Attempt| {
+            let kind = attempt.kind();
+            async move {
+                let _permit = attempt;
+                sleep(5 * MS).await;
+                if kind == Primary { primary } else { hedge }
+            }
+        };
+        rig.route.call_with(Call::idempotent(), classify, attempts)
+    };
+    assert_eq!(answers(Ok(503), Ok(200)).await, Ok(503));
+    assert_eq!(
+        answers(Err(404), Ok(200)).await,
+        Err(CallError::Failed(404))
+    );
+    let t = rig.totals();
+    assert_eq!((t.failed, t.primary_errors, t.primary_finished), (1, 1, 2));
+    rig.direct(|d| d.standing.hedge_on_error = true);
+    let answers = |primary: Result<u16, u16>, hedge: Result<u16, u16>| {
+        let attempts = move |attempt: Attempt| async move {
+            let _permit = &attempt;
+            if attempt.kind() == Primary {
+                primary
+            } else {
+                hedge
+            }
+        };
+        rig.route.call_with(Call::idempotent(), classify, attempts)
+    };
+    assert_eq!(answers(Ok(503), Ok(200)).await, Ok(200));
+    assert_eq!(
+        answers(Ok(503), Err(400)).await,
+        Ok(503),
+        "the primary's, word for word"
+    );
+    rig.assert_at_rest().await;
+}
+
+#[test]
+fn x21_a_list_that_changes_while_threads_pick_never_gives_a_call_its_own_replica_again() {
+    let [few, many] = [&["a:1", "b:1"][..], &["b:1", "c:1", "d:1"][..]];
+    let with = |names: &[&'static str]| names.iter().map(|name| (*name, None)).collect::<Vec<_>>();
+    let list = Replicas::new(with(few)).unwrap();
+    let permits = std::sync::Arc::new(crate::permit::Permits::new());
+    let pool = Pool::new(Some(list.clone()), "catalog".parse().unwrap(), permits);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    let first = pool.primary().replica;
+                    let second = pool.hedge(&[Some(&first)], 0.08).unwrap();
+                    assert_ne!(first.name, second.name);
+                    if let Some(third) = pool.hedge(&[Some(&first), Some(&second)], 0.08) {
+                        assert!(third.name != first.name && third.name != second.name);
+                    }
+                }
+            });
+        }
+        for n in 0..2_000 {
+            list.replace(with(if n % 2 == 0 { many } else { few }))
+                .unwrap();
+            let probation = ["d:1".parse().unwrap()];
+            pool.set_probation(&probation[..n % 2]);
+        }
+    });
+    assert!(pool.known().len() <= 4, "what left the list is forgotten");
 }

@@ -27,7 +27,7 @@ fn named_after(service: &Service, from: usize) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn b08_one_dead_of_three_costs_a_tenth_at_most_once_it_is_named_and_comes_back() {
-    for (workers, deadline) in [(20, 2 * S), (20, 5 * S), (100, 10 * S)] {
+    for (workers, deadline) in [(20, 2 * S), (60, 5 * S), (100, 10 * S)] {
         let mut service = Service::new(3, deadline, policy(|_| {})).await;
         let before = mean(&service.work(workers, 20, |_| usual()).await[10..]);
         let (healthy, from) = (service.threshold(), service.now());
@@ -112,7 +112,24 @@ async fn b09_one_of_three_ten_times_slower_neither_moves_the_threshold_nor_switc
 
 #[tokio::test(start_paused = true)]
 async fn one_failing_of_three_is_put_on_probation_and_hedging_stays_on() {
-    let mut service = Service::new(3, 10 * S, policy(|_| {})).await;
+    let registry = prometheus::Registry::new();
+    let agent = crate::Agent::builder().registry(registry.clone());
+    let own = policy(|_| {});
+    let mut service = Service::build(agent, 3, |route| route.hedge_standalone(own)).await;
+    let shown = || {
+        let families = registry.gather();
+        let named = families
+            .into_iter()
+            .find(|family| family.name() == "hedgerow_replica_named");
+        named.map(|family| {
+            let labels = family.get_metric()[0].get_label();
+            labels
+                .iter()
+                .map(|label| label.value().to_owned())
+                .collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(shown(), None);
     let does = |replica: &ReplicaName| Does {
         takes: usual(),
         fails: replica.as_str() == "r2:1",
@@ -132,6 +149,7 @@ async fn one_failing_of_three_is_put_on_probation_and_hedging_stays_on() {
             .iter()
             .all(|second| second.mode == Mode::On)
     );
+    assert_eq!(shown().unwrap(), ["catalog", "get", "r2:1", "failing"]);
     // A tenth of a third.
     let before = &service.since(service.now() - 30)[0].totals;
     let grown = last.totals.since(before).unwrap();
