@@ -162,6 +162,34 @@ async fn c15_a_hedge_is_marked_and_what_is_made_for_it_is_not_hedged_again() {
     all_freed(&rig.route).await;
 }
 
+/// The channel and the server have timers of their own for it, and call it CANCELLED.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b06_whoevers_timer_is_first_the_deadline_is_deadline_exceeded() {
+    let mut rig = Rig::reads(DEADLINE).await;
+    for replica in &rig.replicas {
+        replica.does(Plan {
+            takes: FOR_EVER,
+            ..Plan::default()
+        });
+    }
+    for _ in 0..5 {
+        let mut request = Request::new(GetRequest::default());
+        request.set_timeout(2 * THRESHOLD);
+        let status = rig.client.get(request).await.unwrap_err();
+        assert_eq!(
+            (status.code(), status.message()),
+            (Code::DeadlineExceeded, "no answer before the deadline")
+        );
+    }
+    let totals = rig.route.snapshot().totals;
+    assert_eq!(
+        (totals.failed, totals.primary_errors),
+        (5, 0),
+        "no attempt failed: their call's time was up"
+    );
+    all_freed(&rig.route).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_is_not_there_is_unavailable() {
     let mut rig = Rig::reads(DEADLINE).await;
