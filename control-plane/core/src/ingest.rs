@@ -54,7 +54,7 @@ impl Controller {
                 self.counters.reports += 1;
                 let fresh = report.covers <= COVERS_MAX;
                 for (route, delta) in report.routes.into_iter().zip(deltas) {
-                    self.count_route(now, connection, route, delta, fresh);
+                    self.count_route(now, connection, route, delta.as_ref(), fresh);
                 }
                 None
             }
@@ -73,7 +73,7 @@ impl Controller {
         now: Moment,
         connection: ConnectionId,
         report: RouteReport,
-        delta: Option<Totals>,
+        delta: Option<&Totals>,
         fresh: bool,
     ) {
         let key = self.keep_route(&report.route, now);
@@ -92,11 +92,11 @@ impl Controller {
         };
         route.used = now;
         let Some(delta) = delta else { return };
-        route.totals.add(&delta);
+        route.totals.add(delta);
         if fresh {
             route.arrive(Arrival {
                 connection,
-                delta,
+                delta: *delta,
                 report,
             });
         }
