@@ -7,6 +7,7 @@ mod further;
 mod load;
 mod odd;
 mod order;
+mod panics;
 mod permits;
 mod rig;
 mod script;
