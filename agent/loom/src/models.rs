@@ -180,6 +180,21 @@ pub fn lane_changes_hands() {
     });
 }
 
+/// Threads without a lane of their own in the one they share: nothing that was added is lost.
+pub fn shared_lane() {
+    check(|| {
+        let word = Arc::new(AtomicU64::new(0));
+        let threads = [(); 2].map(|()| {
+            let word = word.clone();
+            spawn(move || Lane::SHARED.add(&word, 1))
+        });
+        for thread in threads {
+            thread.join().expect("joins");
+        }
+        assert_eq!(word.load(Ordering::Relaxed), 2);
+    });
+}
+
 /// Places for losers that are watched: no more than there are, and none is lost.
 pub fn watch_places() {
     check(|| {
