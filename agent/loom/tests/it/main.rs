@@ -22,6 +22,7 @@ run! {
     loom_p13_a_sample_is_read_once: single_writer_and_reader,
     loom_p12_counters_are_read_in_order: ordered_counters,
     loom_a_lane_changes_hands_without_a_loss: lane_changes_hands,
+    loom_a_shared_lane_loses_nothing: shared_lane,
     loom_watched_losers_have_a_place_each: watch_places,
     loom_a_replicas_load_is_exact_at_rest: replicas_in_flight,
     b03_cancelled_as_the_timer_fires_nothing_is_left_and_nobody_locks: cancelled_as_the_timer_fires,
