@@ -19,6 +19,7 @@ mod route;
 mod tick;
 pub mod view;
 mod weigh;
+pub mod whatif;
 pub mod window;
 mod writes;
 
