@@ -36,6 +36,7 @@ mod curve;
 mod distribution;
 mod exact;
 mod goal;
+mod hedging;
 mod percentile;
 
 pub use curve::Hedged;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use hedgerow_protocol::units::Ratio;
 
-use super::distribution::{Distribution, Hedging};
+use super::distribution::Distribution;
 use super::exact::parts;
+use super::hedging::Hedging;
 use super::percentile::Percentile;
 
 /// What hedging at one delay costs and buys.

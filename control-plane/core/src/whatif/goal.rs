@@ -7,8 +7,9 @@ use std::time::Duration;
 use hedgerow_protocol::limits::{THRESHOLD_MAX, THRESHOLD_MIN};
 use hedgerow_protocol::units::{Budget, Ratio};
 
-use super::distribution::{Distribution, Hedging};
+use super::distribution::Distribution;
 use super::exact::{ONE, parts};
+use super::hedging::Hedging;
 use super::percentile::Percentile;
 
 /// Least gain that is worth any load at all, in percent of the latency without hedging.

@@ -27,7 +27,8 @@ fn waits_longer(calls: &Calls, delay: u64, q: (u128, u128), time: u64) -> (u128,
 
 /// The first time with at most `tail` thousandths beyond it, of all whole milliseconds.
 pub(super) fn percentile(calls: &Calls, delay: u64, q: (u128, u128), tail: u128) -> u64 {
-    (0..)
+    // Both copies are back by then.
+    (0..=delay + calls.iter().max().unwrap())
         .find(|&time| {
             let (longer, all) = waits_longer(calls, delay, q, time);
             longer * 1000 <= tail * all

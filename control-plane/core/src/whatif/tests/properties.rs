@@ -6,8 +6,8 @@ use hedgerow_protocol::units::Ratio;
 use proptest::prelude::*;
 
 use super::{Advice, Distribution, Percentile, brute, goal, ms, ratio};
-use crate::whatif::distribution::Hedging;
 use crate::whatif::exact::parts;
+use crate::whatif::hedging::Hedging;
 
 const TAILS: [(Percentile, u128); 5] = [
     (Percentile::P50, 500),
