@@ -2,6 +2,7 @@
 
 mod accounts;
 mod serve;
+mod whatif;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,6 +42,8 @@ enum Command {
     /// People who sign in to the dashboard.
     #[command(subcommand)]
     Operator(accounts::Operators),
+    /// What hedging a file of latencies at each delay would cost and buy.
+    Whatif(whatif::WhatIf),
 }
 
 /// Which store a command works on. A controller may be running on it.
@@ -66,6 +69,7 @@ impl Cli {
             Command::AgentToken(it) => it.run().await?,
             Command::ApiToken(it) => it.run().await?,
             Command::Operator(it) => it.run().await?,
+            Command::Whatif(it) => it.run()?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -24,3 +24,4 @@ mod telemetry;
 mod tls;
 mod ui;
 mod ways_in;
+mod whatif;

@@ -40,12 +40,20 @@ impl Distribution {
         }
     }
 
-    /// The curve over all delays that are exceeded, ascending; where there are more than `rows_max`
-    /// (2 at least), those whose extra loads are spread most evenly, on a logarithmic scale.
+    /// The curve over all delays that are exceeded, ascending. Where there are more than `rows_max`
+    /// (2 at least), it ends with the first that no shown percentile gains from, and has those whose
+    /// extra loads are spread most evenly on a logarithmic scale.
     pub fn curve(&self, shared: Ratio, rows_max: usize) -> Vec<Hedged> {
         let mut delays: Vec<_> = self.delays().collect();
-        if delays.len() > rows_max.max(2) {
-            delays = self.spread(&delays, rows_max.max(2));
+        let rows_max = rows_max.max(2);
+        if delays.len() > rows_max {
+            // Where no more calls cross than may be beyond a percentile, it is at or before the delay.
+            let [.., last] = Percentile::SHOWN;
+            let gaining = delays.partition_point(|&delay| self.crossed(delay) > last.beyond());
+            delays.truncate((gaining + 1).max(2));
+        }
+        if delays.len() > rows_max {
+            delays = self.spread(&delays, rows_max);
         }
         delays
             .into_iter()

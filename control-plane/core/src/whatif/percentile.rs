@@ -38,7 +38,12 @@ impl Percentile {
         Self { share }
     }
 
-    /// The share of calls that may take longer, in parts of [`ONE`].
+    /// The share of calls that may take longer, above 0 and below 1.
+    pub fn beyond(self) -> f64 {
+        self.tail() as f64 / ONE as f64
+    }
+
+    /// The same in parts of [`ONE`].
     pub(super) const fn tail(self) -> u64 {
         ONE - self.share
     }

@@ -1,0 +1,112 @@
+//! `hedgerow whatif`: what hedging would have cost and bought, from a file of latencies. Asks no
+//! controller and no store.
+
+mod figures;
+mod file;
+mod json;
+mod table;
+
+use std::io::{ErrorKind, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use hedgerow_core::whatif::{Advice, Distribution, Goal, Hedged, Percentile};
+use hedgerow_protocol::units::{Budget, RangeError, Ratio};
+
+/// Rows a person is shown: more do not fit a screen.
+const TABLE_ROWS: usize = 24;
+/// Rows a program is given: as many as a plot can show.
+const JSON_ROWS: usize = 1_000;
+
+/// `hedgerow whatif`.
+#[derive(Debug, Args)]
+pub(super) struct WhatIf {
+    /// Latencies: {"sample_ms": {"10": 40, ...}}, counts by milliseconds, or milliseconds, one a
+    /// line.
+    #[arg(long, value_name = "FILE")]
+    sample: PathBuf,
+    /// The percentile to bring down, such as p99: also says the best delay for it.
+    #[arg(long, value_name = "PERCENTILE", requires = "budget")]
+    goal: Option<Percentile>,
+    /// Hedges for each call that the goal may cost, such as 0.03.
+    #[arg(long, value_name = "SHARE", requires = "goal", value_parser = share::<Budget>)]
+    budget: Option<Budget>,
+    /// The share of slowness that a call and its hedge have in common, 0 to 1.
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share::<Ratio>)]
+    phi: Ratio,
+    /// Print JSON: the curve, or with --goal the best delay.
+    #[arg(long)]
+    json: bool,
+    /// With --json and --goal: print the curve too, and what is best under "goal".
+    #[arg(long, requires_all = ["json", "goal"])]
+    curve: bool,
+}
+
+impl WhatIf {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let text = self.answer(&file::read(&self.sample)?)?;
+        match writeln!(std::io::stdout().lock(), "{text}") {
+            // A reader that has seen enough, such as `head`.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written.context("standard output cannot be written"),
+        }
+    }
+
+    fn answer(&self, sample: &Distribution) -> anyhow::Result<String> {
+        let goal = self
+            .goal
+            .zip(self.budget)
+            .map(|(percentile, budget)| Goal::new(percentile, budget).with_shared(self.phi));
+        let best = goal.as_ref().map(|goal| sample.best(goal));
+        if self.json {
+            let curve = (best.is_none() || self.curve).then(|| self.rows(sample, JSON_ROWS));
+            return json::text(sample, curve.as_deref(), goal.as_ref().zip(best.as_ref()));
+        }
+        let mut text = table::text(sample, &self.rows(sample, TABLE_ROWS), self.phi);
+        if let Some((goal, best)) = goal.as_ref().zip(best.as_ref()) {
+            text.push_str(&table::best(goal, best));
+        }
+        Ok(text)
+    }
+
+    fn rows(&self, sample: &Distribution, rows_max: usize) -> Vec<Hedged> {
+        sample.curve(self.phi, rows_max)
+    }
+}
+
+/// A number from the command line, within its range.
+fn share<T: TryFrom<f64, Error = RangeError>>(text: &str) -> Result<T, String> {
+    let number: f64 = text
+        .parse()
+        .map_err(|_| "expected a number, such as 0.05".to_owned())?;
+    T::try_from(number).map_err(|error| error.to_string())
+}
+
+/// The latency a goal comes to where it is followed or left: hedged, or as it is.
+fn outcome(sample: &Distribution, goal: &Goal, best: &Advice) -> Option<Duration> {
+    match best {
+        Advice::Hedge(plan) => Some(plan.reached),
+        Advice::Leave(_) => sample.percentile(goal.percentile),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_outside_their_range_are_refused_with_the_range() {
+        for (text, expected) in [
+            ("3", "expected a number above 0 and at most 0.25"),
+            ("0", "expected a number above 0 and at most 0.25"),
+            ("nan", "expected a number above 0 and at most 0.25"),
+            ("3 %", "expected a number, such as 0.05"),
+        ] {
+            let refused = share::<Budget>(text).unwrap_err();
+            assert!(refused.contains(expected), "{text}: {refused}");
+        }
+        assert_eq!(share::<Ratio>("0.2"), Ok(Ratio::new(0.2).unwrap()));
+    }
+}
