@@ -30,11 +30,12 @@ pub(super) struct WhatIf {
     /// The percentile to bring down, such as p99: also says the best delay for it.
     #[arg(long, value_name = "PERCENTILE", requires = "budget")]
     goal: Option<Percentile>,
+    // Negative numbers reach the parser, which says what the range is.
     /// Hedges for each call that the goal may cost, such as 0.03.
-    #[arg(long, value_name = "SHARE", requires = "goal", value_parser = share::<Budget>)]
+    #[arg(long, value_name = "SHARE", requires = "goal", value_parser = share::<Budget>, allow_hyphen_values = true)]
     budget: Option<Budget>,
     /// The share of slowness that a call and its hedge have in common, 0 to 1.
-    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share::<Ratio>)]
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share::<Ratio>, allow_hyphen_values = true)]
     phi: Ratio,
     /// Print JSON: the curve, or with --goal the best delay.
     #[arg(long)]
