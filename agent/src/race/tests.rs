@@ -11,3 +11,4 @@ mod permits;
 mod rig;
 mod script;
 mod seeds;
+mod threads;

@@ -33,7 +33,7 @@ pub(super) mod attribute {
     pub(crate) const ATTEMPTS: &str = "hedgerow.attempts";
     /// Whose answer it was: `primary` or `hedge`; absent where nobody answered.
     pub(crate) const WINNER: &str = "hedgerow.winner";
-    /// Why a crossed call was not hedged (again).
+    /// Why a crossed call was not hedged, or a call not once more.
     pub(crate) const REFUSED: &str = "hedgerow.refused";
     /// The threshold it crossed, in milliseconds.
     pub(crate) const THRESHOLD_MS: &str = "hedgerow.threshold_ms";
