@@ -126,7 +126,7 @@ pub(super) static FAMILIES: [Family; 24] = [
     },
     Family {
         name: "hedgerow_attempts_total",
-        help: "Attempts of eligible calls, by kind and outcome.",
+        help: "Attempts of eligible calls, by kind and outcome; hedges on error are sent and won only.",
         unit: "{attempt}",
         kind: Kind::Counter,
         labels: &["kind", "outcome"],
