@@ -187,7 +187,9 @@ impl RouteState {
     /// A second is over.
     pub(crate) fn tick(&self, now: Duration, link: &LinkClock) {
         let changes = self.keeping.lock().tick(self, now, link);
-        changes.iter().for_each(|change| tell(self, change));
+        for change in &changes {
+            tell(self, change);
+        }
     }
 
     pub(crate) fn collect(&self, now: Duration) -> RouteReport {
