@@ -15,10 +15,10 @@ pub use crate::config::AgentBuilder;
 use crate::config::Settings;
 use crate::error::ConfigError;
 use crate::host::Host;
-use crate::link::{self, LinkHandle};
+use crate::link::{self, Dialer, LinkHandle};
 use crate::route::RouteBuilder;
 use crate::standalone;
-use crate::telemetry;
+use crate::telemetry::{self, Registered};
 
 pub(crate) use self::shared::Shared;
 pub use self::snapshot::AgentSnapshot;
@@ -40,6 +40,7 @@ pub struct Agent {
 pub(crate) struct Keeper {
     pub(crate) shared: Arc<Shared>,
     link: Mutex<Option<Arc<LinkHandle>>>,
+    _metrics: Option<Registered>,
 }
 
 impl std::fmt::Debug for Keeper {
@@ -76,16 +77,20 @@ impl Agent {
                 .as_ref()
                 .map(|opened| opened.file.clone()),
         ));
-        if let Some(registry) = &settings.registry {
-            telemetry::register(registry, &shared)?;
-        }
+        // Before anything is registered: a host that mends its settings can use its registry again.
+        let dialer = settings.link.as_ref().map(Dialer::new).transpose()?;
+        let metrics = settings
+            .registry
+            .as_ref()
+            .map(|registry| telemetry::register(registry, &shared))
+            .transpose()?;
         #[cfg(feature = "opentelemetry")]
         if let Some(meter) = &settings.meter {
             telemetry::observe(meter, &shared);
         }
-        let link = if let Some(settings) = settings.link {
+        let link = if let Some(dialer) = dialer {
             let host: Arc<dyn Host> = shared.clone();
-            Some(Arc::new(link::spawn(host, &settings)?))
+            Some(Arc::new(link::spawn(host, dialer)))
         } else {
             tokio::spawn(look_after(shared.clone()));
             if let Some(opened) = settings.policy_file {
@@ -103,6 +108,7 @@ impl Agent {
             keeper: Arc::new(Keeper {
                 shared,
                 link: Mutex::new(link),
+                _metrics: metrics,
             }),
         })
     }

@@ -148,7 +148,8 @@ impl AgentBuilder {
         self
     }
 
-    /// The host's registry, for the agent's metrics. Each agent of a process needs its own.
+    /// The host's registry, for the agent's metrics, which are taken out of it when the agent ends.
+    /// Agents that work at the same time need one each.
     pub fn registry(mut self, registry: prometheus::Registry) -> Self {
         self.registry = Some(registry);
         self

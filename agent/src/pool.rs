@@ -171,6 +171,12 @@ impl Pool {
         }
     }
 
+    /// What it picks from, where it has a list.
+    #[cfg(feature = "tonic")]
+    pub(crate) fn list(&self) -> Option<&Replicas> {
+        self.list.as_ref()
+    }
+
     /// How many can be picked from; 0 where the caller pins them.
     pub(crate) fn len(&self) -> usize {
         self.current().places.len()

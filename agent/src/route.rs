@@ -37,8 +37,8 @@ pub struct Route {
 
 impl Route {
     /// Runs a call: `attempt` is asked for the primary and, where the primary is slow and a hedge is
-    /// allowed, once more for the hedge. The first good answer is the call's; the other attempt is
-    /// dropped. An error counts as a failure that another attempt could mend; where that is not so,
+    /// allowed, once more for the hedge; a third time at most, where the policy allows it. The first
+    /// good answer is the call's; the other attempts are dropped. An error counts as a failure that another attempt could mend; where that is not so,
     /// use [`call_with`](Self::call_with).
     ///
     /// Dropping the returned future gives the call up. The attempts' futures are `'static`, because
@@ -134,7 +134,8 @@ impl Route {
         race::run(&self.state, call, classify, attempt).await
     }
 
-    /// Its names: dependency and operation.
+    /// Its names: dependency and operation. Beyond an agent's 64th route they are `__other__`, under
+    /// which all of those are counted.
     pub fn key(&self) -> &RouteKey {
         &self.state.key
     }
@@ -227,7 +228,7 @@ impl RouteSnapshot {
     /// Two kinds of calls under the route's one name, cheap ones and expensive ones, where what
     /// callers waited clearly shows two. They share one threshold, which is right for neither: give
     /// each kind an operation name of its own. (A replica that is several times slower than the
-    /// others looks alike; that one is named on the controller's pages.)
+    /// others looks alike; that one is in [`named`](Self::named).)
     ///
     /// None where there is one kind, or fewer than 1,000 calls to tell by. Less than a tenth that is
     /// slow is no kind but a tail. Looks at some hundred numbers: for a debug page, not for each call.

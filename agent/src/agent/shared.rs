@@ -82,14 +82,6 @@ impl Shared {
         let (tasks, birth) = (self.tasks.clone(), self.birth);
         let named = routes.len() - usize::from(routes.contains_key(&RouteKey::other()));
         if named == ROUTES_PER_AGENT_MAX {
-            if self.unreported.fetch_add(1, Ordering::Relaxed) == 0 {
-                tracing::warn!(
-                    route = %key,
-                    "more than {ROUTES_PER_AGENT_MAX} routes; this one and all that follow observe \
-                     only and are counted together under {}",
-                    RouteKey::other()
-                );
-            }
             let other = routes.entry(RouteKey::other()).or_insert_with_key(|key| {
                 let (key, mode) = (key.clone(), RouteMode::default());
                 let (anywhere, tasks) = (RouteState::anywhere(&key), tasks.clone());
@@ -102,7 +94,17 @@ impl Shared {
                     birth,
                 ))
             });
-            return Ok(Arc::new(other.folded(limits, (replicas, anywhere))));
+            let route = Arc::new(other.folded(limits, (replicas, anywhere)));
+            drop(routes);
+            if self.unreported.fetch_add(1, Ordering::Relaxed) == 0 {
+                tracing::warn!(
+                    route = %key,
+                    "more than {ROUTES_PER_AGENT_MAX} routes; this one and all that follow observe \
+                     only and are counted together under {}",
+                    RouteKey::other()
+                );
+            }
+            return Ok(route);
         }
         let places = (replicas, anywhere);
         let route = Arc::new(RouteState::new(

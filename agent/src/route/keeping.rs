@@ -17,6 +17,7 @@ use crate::local::{Ended, OwnSwitch, ReplicaErrors};
 use crate::mode::{InForce, LinkClock, OwnFigures, RouteMode};
 use crate::naming::NamedReplica;
 use crate::pool::Replica;
+use crate::probation::Change;
 use crate::stats::recorder::{Recorder, Series};
 use crate::stats::replica::{self, ReplicaSecond};
 use crate::stats::{Books, Second};
@@ -83,8 +84,13 @@ impl Keeping {
         self.allowed.1 = self.allowed.1.max(in_force.cap);
     }
 
-    /// A second is over.
-    pub(crate) fn tick(&mut self, route: &RouteState, now: Duration, link: &LinkClock) {
+    /// A second is over: what changed is for the log.
+    pub(crate) fn tick(
+        &mut self,
+        route: &RouteState,
+        now: Duration,
+        link: &LinkClock,
+    ) -> Vec<Change> {
         let second = self.books.end_second(&route.recorder);
         self.check_budget(&second);
         let known = route.pool.known();
@@ -100,7 +106,7 @@ impl Keeping {
         };
         let on_probation = route.pool.probation();
         self.estimate.crossed(calls, &replicas, &on_probation, &aim);
-        self.judging.second(route, &self.mode, now, link, &replicas);
+        let changes = self.judging.second(route, &self.mode, now, link, &replicas);
         let ended = ended(route, &second, &replicas);
         self.switch.tick(now, ended, self.mode.error_limit());
         let [done, censored, ..] = second.samples;
@@ -129,6 +135,7 @@ impl Keeping {
             }
         }
         self.put_in_force(route, now, link);
+        changes
     }
 
     /// Holds the second to what it was allowed: hedges <= B x finished + cap. One more is let pass:

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::judging::tell;
 use super::keeping::Keeping;
 use super::no_effect::NoEffect;
 use crate::budget::TokenBucket;
@@ -159,11 +160,6 @@ impl RouteState {
     ) -> Result<(), DirectiveRefused> {
         let mut keeping = self.keeping.lock();
         keeping.mode.apply(directive)?;
-        let probation = keeping
-            .mode
-            .directive()
-            .map_or(&[][..], |directive| directive.probation.as_slice());
-        self.pool.set_probation(probation);
         keeping.put_in_force(self, now, link);
         Ok(())
     }
@@ -179,8 +175,6 @@ impl RouteState {
             keeping.mode.delivered(named, now);
         } else {
             keeping.mode.let_go();
-            // What nobody directs nobody would lift.
-            self.pool.set_probation(&[]);
         }
         keeping.put_in_force(self, now, link);
     }
@@ -192,7 +186,10 @@ impl RouteState {
 
     /// A second is over.
     pub(crate) fn tick(&self, now: Duration, link: &LinkClock) {
-        self.keeping.lock().tick(self, now, link);
+        let changes = self.keeping.lock().tick(self, now, link);
+        for change in &changes {
+            tell(self, change);
+        }
     }
 
     pub(crate) fn collect(&self, now: Duration) -> RouteReport {

@@ -33,7 +33,7 @@ pub(super) mod attribute {
     pub(crate) const ATTEMPTS: &str = "hedgerow.attempts";
     /// Whose answer it was: `primary` or `hedge`; absent where nobody answered.
     pub(crate) const WINNER: &str = "hedgerow.winner";
-    /// Why a crossed call was not hedged (again).
+    /// Why a crossed call was not hedged, or a call not once more.
     pub(crate) const REFUSED: &str = "hedgerow.refused";
     /// The threshold it crossed, in milliseconds.
     pub(crate) const THRESHOLD_MS: &str = "hedgerow.threshold_ms";
@@ -126,7 +126,7 @@ pub(super) static FAMILIES: [Family; 24] = [
     },
     Family {
         name: "hedgerow_attempts_total",
-        help: "Attempts of eligible calls, by kind and outcome.",
+        help: "Attempts of eligible calls, by kind and outcome; hedges on error are sent and won only.",
         unit: "{attempt}",
         kind: Kind::Counter,
         labels: &["kind", "outcome"],

@@ -80,3 +80,20 @@ async fn a_second_agent_in_the_same_registry_is_an_error_that_says_so() {
             .starts_with("registry:")
     );
 }
+
+#[tokio::test]
+async fn settings_that_were_refused_and_an_agent_that_ended_leave_the_registry_as_it_was() {
+    let registry = Registry::new();
+    let builder = || Agent::builder().registry(registry.clone());
+    let no_link = builder().controller("nowhere").token("t".to_owned().into());
+    let refused = no_link.connect().await.unwrap_err().to_string();
+    assert!(refused.starts_with("controller address:"), "{refused}");
+    for _ in 0..2 {
+        let agent = builder().connect().await.unwrap();
+        let route = agent.route("catalog", "get").build().unwrap();
+        drop(agent);
+        assert!(!registry.gather().is_empty(), "a route keeps its agent");
+        drop(route);
+        assert!(registry.gather().is_empty());
+    }
+}

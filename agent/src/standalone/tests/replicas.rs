@@ -185,3 +185,28 @@ async fn p14_a_quiet_route_does_not_flap_over_its_bad_replica() {
     assert!(back.is_some_and(|back| back <= 605), "{back:?}");
     assert!(service.last().probation.is_empty());
 }
+
+/// A layer of the host's that looks at the route for each event, as a debug log might.
+struct Looks(crate::route::Route);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Looks {
+    fn on_event(&self, _: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        let (route, (done, waits)) = (self.0.clone(), std::sync::mpsc::channel());
+        std::thread::spawn(move || done.send(route.snapshot().probation.len()));
+        let seen = waits.recv_timeout(Duration::from_secs(20));
+        assert_eq!(seen, Ok(1), "nothing is locked while a change is told");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_may_look_at_the_route_it_is_about() {
+    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::util::SubscriberInitExt;
+
+    let mut service = Service::new(3, S, policy(|_| {})).await;
+    service.offer(300, 5, |_| usual()).await;
+    let host = tracing_subscriber::registry().with(Looks(service.route.clone()));
+    let _host = host.set_default();
+    service.offer(300, 20, |replica| bad(replica, NEVER)).await;
+    assert_eq!(service.last().probation.len(), 1);
+}
