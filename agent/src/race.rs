@@ -24,6 +24,7 @@
 //! one allocation in ten calls, where knowing it later would need one in each. A loser's fate is
 //! thereby also independent of how the race went, which the survival curve relies on.
 
+mod begun;
 mod copies;
 mod ends;
 mod send;
@@ -36,6 +37,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use self::begun::{Begun, Polled};
 use self::copies::{Copies, Sent, Tried};
 use crate::attempt::{Attempt, AttemptGuard, Beginning, begin};
 use crate::eligibility::{Call, Verdict};
@@ -82,32 +84,34 @@ where
             already_hedge: call.already_hedge,
         },
     );
-    let watched = ticket.watched();
-    let future = make(attempt);
-    let mut race = Race {
+    let begun = Begun {
         route,
         ticket,
         already_hedge: call.already_hedge,
         deadline,
-        due: Due::Deadline,
         classify,
-        primary: Some(guard),
-        hedges: Copies::default(),
-        tried: Tried::default(),
-        closed: false,
-        took: Duration::ZERO,
-        failed: None,
-        told: Told::default(),
+        primary: guard,
     };
-    if watched {
-        let mut future = Box::pin(future);
-        let outcome = race.run(future.as_mut(), &mut make).await;
+    if begun.ticket.watched() {
+        let mut future = Box::pin(make(attempt));
+        let first = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+        let (mut race, first) = match begun.polled(first) {
+            Polled::Answered(answer) => return answer.map_err(CallError::Failed),
+            Polled::Other(begun, first) => (begun.race(), first),
+        };
+        let outcome = race.run(first, future.as_mut(), &mut make).await;
         if let Outcome::PrimaryWon(_) | Outcome::HedgeWon(_) = &outcome {
             race.watch_losers(future);
         }
         race.close(outcome)
     } else {
-        let outcome = race.run(pin!(future), &mut make).await;
+        let mut future = pin!(make(attempt));
+        let first = poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+        let (mut race, first) = match begun.polled(first) {
+            Polled::Answered(answer) => return answer.map_err(CallError::Failed),
+            Polled::Other(begun, first) => (begun.race(), first),
+        };
+        let outcome = race.run(first, future, &mut make).await;
         race.close(outcome)
     }
 }
@@ -169,14 +173,18 @@ where
     Fut: Future<Output = Result<T, E>>,
     C: Fn(&Result<T, E>) -> Verdict,
 {
-    async fn run<F>(&mut self, mut primary: Pin<&mut Fut>, make: &mut F) -> Outcome<T, E>
+    /// `first`: how the primary ended, where it did when it was first polled.
+    async fn run<F>(
+        &mut self,
+        first: Option<(Result<T, E>, Verdict)>,
+        mut primary: Pin<&mut Fut>,
+        make: &mut F,
+    ) -> Outcome<T, E>
     where
         F: FnMut(Attempt) -> Fut,
     {
-        // Once without a timer: what answers at once needs none.
-        let first = poll_fn(|cx| Poll::Ready(primary.as_mut().poll(cx))).await;
-        if let Poll::Ready(result) = first {
-            if let Some(outcome) = self.primary_ended(result, make) {
+        if let Some((result, verdict)) = first {
+            if let Some(outcome) = self.primary_ended(result, verdict, make) {
                 return outcome;
             }
         } else {
@@ -187,7 +195,10 @@ where
         loop {
             let event = self.next(primary.as_mut(), timer.as_mut(), &mut just_polled);
             let outcome = match event.await {
-                Event::Primary(result) => self.primary_ended(result, make),
+                Event::Primary(result) => {
+                    let verdict = (self.classify)(&result);
+                    self.primary_ended(result, verdict, make)
+                }
                 Event::Hedge(result, guard, sent) => self.hedge_ended(result, guard, sent, make),
                 Event::Timer => self.timer_fired(make),
             };

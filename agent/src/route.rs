@@ -73,14 +73,18 @@ impl Route {
     /// # Panics
     /// Not by itself. Timers are tokio's, which panic outside of a runtime with time enabled; and a
     /// panic of `attempt`, or of the future it makes, is the caller's as if it had called it.
-    pub async fn call<T, E, F, Fut>(&self, call: Call, attempt: F) -> Result<T, CallError<E>>
+    pub fn call<T, E, F, Fut>(
+        &self,
+        call: Call,
+        attempt: F,
+    ) -> impl Future<Output = Result<T, CallError<E>>>
     where
         T: 'static,
         E: 'static,
         F: FnMut(Attempt) -> Fut,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        race::run(&self.state, call, Verdict::of_result::<T, E>, attempt).await
+        race::run(&self.state, call, Verdict::of_result::<T, E>, attempt)
     }
 
     /// The same, `classify` saying what each result means.
@@ -118,12 +122,12 @@ impl Route {
     ///
     /// # Panics
     /// As [`call`](Self::call).
-    pub async fn call_with<T, E, F, Fut, C>(
+    pub fn call_with<T, E, F, Fut, C>(
         &self,
         call: Call,
         classify: C,
         attempt: F,
-    ) -> Result<T, CallError<E>>
+    ) -> impl Future<Output = Result<T, CallError<E>>>
     where
         T: 'static,
         E: 'static,
@@ -131,7 +135,7 @@ impl Route {
         Fut: Future<Output = Result<T, E>> + Send + 'static,
         C: Fn(&Result<T, E>) -> Verdict + Clone + Send + 'static,
     {
-        race::run(&self.state, call, classify, attempt).await
+        race::run(&self.state, call, classify, attempt)
     }
 
     /// Its names: dependency and operation. Beyond an agent's 64th route they are `__other__`, under

@@ -21,6 +21,7 @@ where
     pub(super) fn primary_ended<F>(
         &mut self,
         result: Result<T, E>,
+        verdict: Verdict,
         make: &mut F,
     ) -> Option<Outcome<T, E>>
     where
@@ -29,7 +30,6 @@ where
         let guard = self.primary.take()?;
         let now = Instant::now();
         self.took = now.saturating_duration_since(self.ticket.began());
-        let verdict = (self.classify)(&result);
         match verdict {
             Verdict::Good | Verdict::NegativeAnswer => {
                 if self.ticket.primary_answered(guard.replica(), self.took)
