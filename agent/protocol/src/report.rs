@@ -174,7 +174,7 @@ totals! {
     /// Replica picks that a directive's probation turned away.
     probation_skipped,
     /// Eligible calls unanswered at first whose deadline came no later than the threshold: they
-    /// could not cross. Where these are nearly all, the policy has no effect (B23).
+    /// could not cross. Where these are nearly all, the policy has no effect.
     threshold_past_deadline,
 }
 
@@ -194,7 +194,7 @@ impl Totals {
         self.refused[reason as usize]
     }
 
-    /// Refuses what no honest agent can report (P12). Exact, without any slack: an agent counts the
+    /// Refuses what no honest agent can report. Exact, without any slack: an agent counts the
     /// larger of two ordered counters first and reads it last.
     pub fn check(&self) -> Result<(), ReportError> {
         let ordered = self.of_calls().into_iter().chain(self.of_attempts());
