@@ -129,8 +129,8 @@ impl Agent {
         self.keeper.shared.instance
     }
 
-    /// How it stands towards its controller; [`LinkState::Fallback`] where it has none.
-    pub fn link_state(&self) -> LinkState {
+    /// How it stands towards its controller. None where it was built without one.
+    pub fn link_state(&self) -> Option<LinkState> {
         self.keeper.shared.link_state()
     }
 

@@ -4,6 +4,7 @@ mod builder;
 mod estimate;
 mod judging;
 mod keeping;
+mod news;
 mod no_effect;
 mod shown;
 mod state;
@@ -18,12 +19,15 @@ use serde::Serialize;
 
 pub use self::builder::RouteBuilder;
 pub use self::no_effect::NoEffect;
+pub use self::shown::FurtherRefused;
+pub(crate) use self::shown::{NO_CONTROLLER, link};
 pub(crate) use self::state::{Limits, RouteState, Tasks};
 use crate::agent::Keeper;
 use crate::attempt::Attempt;
 use crate::classes::{CostClasses, cost_classes};
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
+use crate::mode::PolicyInForce;
 use crate::naming::NamedReplica;
 use crate::race;
 
@@ -178,7 +182,11 @@ impl Route {
 /// Serialised, it is an object for people and their scripts: names and counters as they are here,
 /// times as numbers of milliseconds whose names end in `_ms`, histograms as their `count` and
 /// quantiles (`p50_ms`, `p95_ms`, `p99_ms`, `p999_ms`), refusals by reason. What is not known is
-/// null.
+/// null. Beside the counters are `hedges_sent` and `hedges_won`, the sums of their kinds: the hedge
+/// rate is `hedges_sent / started`, the win rate `hedges_won / hedges_sent`. One is shown, line by
+/// line, in [what to look at](crate::guide::what_to_look_at).
+///
+/// The types of its fields are in [`snapshot`](crate::snapshot).
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RouteSnapshot {
@@ -188,13 +196,23 @@ pub struct RouteSnapshot {
     /// What it has counted since the agent began.
     #[serde(serialize_with = "shown::totals")]
     pub totals: Totals,
+    /// What [`Totals::further_refused`] is made of: why hedges beyond a call's first, or on error,
+    /// were not sent.
+    pub further_refused: FurtherRefused,
+    /// The policy it goes by, and whose that is. [`PolicySource::None`] is why a route observes that
+    /// was meant to hedge.
+    ///
+    /// [`PolicySource::None`]: crate::snapshot::PolicySource::None
+    pub policy: PolicyInForce,
     /// What it does now.
     #[serde(serialize_with = "shown::effective")]
     pub effective: Effective,
     /// Attempts alive now.
     pub attempts_in_flight: u64,
-    /// How the agent stands towards its controller.
-    pub link: LinkState,
+    /// How the agent stands towards its controller. None, shown as `none`, where it was built
+    /// without one.
+    #[serde(serialize_with = "shown::link")]
+    pub link: Option<LinkState>,
     /// What callers of calls that may be hedged have waited since the agent began.
     #[serde(serialize_with = "shown::latencies")]
     pub treated: Histogram,
@@ -203,6 +221,10 @@ pub struct RouteSnapshot {
     pub holdout: Histogram,
     /// Replicas that are what is slow or failing by this agent's own figures, and those on
     /// probation for it. Left out of its threshold and its errors.
+    ///
+    /// A replica that is not on [`probation`](Self::probation) is judged anew each second. One that is
+    /// keeps the figures it was last named by, as old as its probation may be: its few calls since
+    /// then decide when it comes back, and are named again only once there are enough of them.
     pub named: Vec<NamedReplica>,
     /// Replicas that get a tenth of their share of primaries and no hedges: by the controller's
     /// word, or, without one, by the agent's own figures.
@@ -212,12 +234,15 @@ pub struct RouteSnapshot {
 }
 
 impl RouteSnapshot {
-    pub(crate) fn of(state: &RouteState, link: LinkState) -> Self {
+    pub(crate) fn of(state: &RouteState, link: Option<LinkState>) -> Self {
         let [treated, holdout] = state.lifetime();
         let (named, no_effect) = state.findings();
+        let (totals, further_refused) = state.recorder.totals_and_further();
         Self {
             key: state.key.clone(),
-            totals: state.recorder.totals(),
+            totals,
+            further_refused: FurtherRefused::new(further_refused),
+            policy: state.policy(),
             effective: state.effective(),
             attempts_in_flight: state.attempts_alive(),
             link,

@@ -164,9 +164,11 @@ impl Shared {
         self.not_taken[what as usize].load(Ordering::Relaxed)
     }
 
-    pub(crate) fn link_state(&self) -> LinkState {
+    /// None without a controller: there is nothing to stand towards.
+    pub(crate) fn link_state(&self) -> Option<LinkState> {
         let now = self.since_birth(Instant::now());
-        self.link.lock().state(now, LEASE_DEFAULT)
+        let state = || self.link.lock().state(now, LEASE_DEFAULT);
+        self.has_controller.then(state)
     }
 
     fn since_birth(&self, now: Instant) -> Duration {

@@ -11,7 +11,6 @@ use super::{Due, Race};
 use crate::admission::{Question, admit};
 use crate::attempt::{Attempt, AttemptGuard, Beginning, begin};
 use crate::eligibility::Verdict;
-use crate::stats::recorder::Counter;
 
 impl<T, E, Fut, C> Race<'_, T, E, Fut, C>
 where
@@ -49,7 +48,7 @@ where
         }
         let sent = self.hedge(sent, make);
         if let Err(reason) = sent {
-            self.route.recorder.count(Counter::FurtherRefused);
+            self.route.recorder.refuse_further(reason);
             self.told.refused(reason);
         }
         sent.is_ok()

@@ -117,20 +117,3 @@ impl Judging {
         named
     }
 }
-
-/// Logs a change: never under a lock, as whoever reads logs may look at the route.
-pub(super) fn tell(route: &RouteState, change: &Change) {
-    let (replica, route) = (change.replica(), &route.key);
-    match change {
-        Change::Put(why) => {
-            tracing::warn!(%route, %replica, why = %why, "replica put on probation");
-        }
-        Change::Well(_) => tracing::info!(%route, %replica, "replica is well, back from probation"),
-        Change::Tried(_) => {
-            tracing::info!(%route, %replica, "too few calls to judge the replica: tried again");
-        }
-        Change::NoPlace(_) => {
-            tracing::info!(%route, %replica, "too few replicas for probation of this one");
-        }
-    }
-}

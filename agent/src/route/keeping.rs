@@ -12,6 +12,7 @@ use hedgerow_protocol::units::Threshold;
 use super::RouteState;
 use super::estimate::{Aim, Calls, Estimate};
 use super::judging::Judging;
+use super::news::{News, Told};
 use super::no_effect::{Means, NoEffect, no_effect};
 use crate::local::{Ended, OwnSwitch, ReplicaErrors};
 use crate::mode::{InForce, LinkClock, OwnFigures, RouteMode};
@@ -33,6 +34,7 @@ pub(crate) struct Keeping {
     books: Books,
     estimate: Estimate,
     judging: Judging,
+    told: Told,
     switch: OwnSwitch,
     own: OwnFigures,
     in_force: Option<InForce>,
@@ -53,6 +55,7 @@ impl Keeping {
             books: Books::new(),
             estimate: Estimate::default(),
             judging: Judging::default(),
+            told: Told::default(),
             switch: OwnSwitch::default(),
             own: OwnFigures::default(),
             in_force: None,
@@ -90,7 +93,7 @@ impl Keeping {
         route: &RouteState,
         now: Duration,
         link: &LinkClock,
-    ) -> Vec<Change> {
+    ) -> Vec<News> {
         let second = self.books.end_second(&route.recorder);
         self.check_budget(&second);
         let known = route.pool.known();
@@ -135,7 +138,20 @@ impl Keeping {
             }
         }
         self.put_in_force(route, now, link);
-        changes
+        self.news(route, now, changes)
+    }
+
+    /// What the second brought, for the log.
+    fn news(&mut self, route: &RouteState, now: Duration, changes: Vec<Change>) -> Vec<News> {
+        let mut news: Vec<_> = changes.into_iter().map(News::Probation).collect();
+        let named = self.judging.named();
+        news.extend(self.told.named(now, &named, &route.pool.probation()));
+        if let Some(in_force) = &self.in_force {
+            let limit = self.mode.error_limit().get();
+            let shares = self.switch.shares();
+            news.extend(self.told.switched(in_force, shares, limit));
+        }
+        news
     }
 
     /// Holds the second to what it was allowed: hedges <= B x finished + cap. One more is let pass:

@@ -16,12 +16,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::judging::tell;
 use super::keeping::Keeping;
+use super::news::tell;
 use super::no_effect::NoEffect;
 use crate::budget::TokenBucket;
 use crate::gate::Gate;
-use crate::mode::{DirectiveRefused, LinkClock, RouteMode};
+use crate::mode::{DirectiveRefused, LinkClock, PolicyInForce, RouteMode};
 use crate::naming::NamedReplica;
 use crate::permit::Permits;
 use crate::places::Places;
@@ -186,9 +186,9 @@ impl RouteState {
 
     /// A second is over.
     pub(crate) fn tick(&self, now: Duration, link: &LinkClock) {
-        let changes = self.keeping.lock().tick(self, now, link);
-        for change in &changes {
-            tell(self, change);
+        let news = self.keeping.lock().tick(self, now, link);
+        for news in &news {
+            tell(self, news);
         }
     }
 
@@ -208,6 +208,11 @@ impl RouteState {
     pub(crate) fn findings(&self) -> (Vec<NamedReplica>, Option<NoEffect>) {
         let keeping = self.keeping.lock();
         (keeping.named(), keeping.no_effect(self))
+    }
+
+    /// What it goes by.
+    pub(crate) fn policy(&self) -> PolicyInForce {
+        self.keeping.lock().mode.policy()
     }
 
     /// The policy file says this of the dependency now.

@@ -9,6 +9,7 @@ use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{LinkState, Refusal};
 
 use super::figures::{Figures, OfAgent, OfRoute};
+use crate::route::NO_CONTROLLER;
 
 /// Label and attribute: what is called.
 pub(super) const DEPENDENCY: &str = "dependency";
@@ -142,11 +143,11 @@ pub(super) static FAMILIES: [Family; 24] = [
     },
     Family {
         name: "hedgerow_further_refused_total",
-        help: "Second hedges, and hedges on error, that were not admitted.",
+        help: "Second hedges, and hedges on error, that were not admitted, by reason.",
         unit: "{hedge}",
         kind: Kind::Counter,
-        labels: &[],
-        of: Of::Routes(|route, emit| emit(&[], Value::Count(route.totals.further_refused))),
+        labels: &["reason"],
+        of: Of::Routes(further_refused),
     },
     Family {
         name: "hedgerow_refused_total",
@@ -189,8 +190,12 @@ pub(super) static FAMILIES: [Family; 24] = [
         kind: Kind::Histogram,
         labels: &["arm"],
         of: Of::Routes(|route, emit| {
-            emit(&[("arm", "treated")], Value::Latencies(&route.treated));
-            emit(&[("arm", "holdout")], Value::Latencies(&route.holdout));
+            for (arm, latencies) in [("treated", &route.treated), ("holdout", &route.holdout)] {
+                // Bounds of nothing are twenty series that say nothing.
+                if !latencies.is_empty() {
+                    emit(&[("arm", arm)], Value::Latencies(latencies));
+                }
+            }
         }),
     },
     Family {
@@ -281,9 +286,11 @@ pub(super) static FAMILIES: [Family; 24] = [
         kind: Kind::Gauge,
         labels: &["state"],
         of: Of::Agent(|agent, emit| {
-            for state in [LinkState::Live, LinkState::Stale, LinkState::Fallback] {
+            let states = [LinkState::Live, LinkState::Stale, LinkState::Fallback].map(Some);
+            for state in states.into_iter().chain([None]) {
                 let holds = f64::from(u8::from(state == agent.link));
-                emit(&[("state", state.as_str())], Value::Level(holds));
+                let name = state.map_or(NO_CONTROLLER, LinkState::as_str);
+                emit(&[("state", name)], Value::Level(holds));
             }
         }),
     },
@@ -375,7 +382,7 @@ fn attempts(route: &OfRoute, emit: Emit<'_>) {
         ("hedge", "sent", t.hedges()),
         ("hedge", "finished", t.hedge_finished),
         ("hedge", "failed", t.hedge_errors),
-        ("hedge", "won", t.won + t.won_on_error),
+        ("hedge", "won", t.hedges_won()),
     ] {
         emit(&[("kind", kind), ("outcome", outcome)], Value::Count(count));
     }
@@ -396,6 +403,16 @@ fn refused(route: &OfRoute, emit: Emit<'_>) {
     for reason in Refusal::ALL {
         let count = route.totals.refused_for(reason);
         emit(&[("reason", reason.as_str())], Value::Count(count));
+    }
+}
+
+fn further_refused(route: &OfRoute, emit: Emit<'_>) {
+    for reason in Refusal::ALL {
+        // The hot path counts it of crossed calls only, which a further hedge cannot be refused for.
+        if reason != Refusal::Answered {
+            let count = route.further_refused[reason as usize];
+            emit(&[("reason", reason.as_str())], Value::Count(count));
+        }
     }
 }
 

@@ -10,9 +10,6 @@ use super::families::{FAMILIES, Family, Kind, Value};
 use super::figures::{Cumulative, Figures};
 use crate::agent::Shared;
 
-/// Buckets of ours to one of a classic histogram: a quarter of an octave, 128 bounds in all.
-const BUCKETS_PER_BOUND: usize = 8;
-
 /// The agent's metrics in the host's registry. Dropped, it takes them out again: the host may build
 /// another agent.
 pub(crate) struct Registered {
@@ -120,7 +117,7 @@ fn label(name: &str, value: &str) -> proto::LabelPair {
 }
 
 fn classic(histogram: &Histogram) -> proto::Histogram {
-    let cumulative = Cumulative::of(histogram, |bucket| bucket % BUCKETS_PER_BOUND == 0);
+    let cumulative = Cumulative::of(histogram);
     let bounds = cumulative.bounds.into_iter().map(|(bound, count)| {
         let mut bucket = proto::Bucket::default();
         bucket.set_upper_bound(bound);
