@@ -52,6 +52,11 @@ impl LinkClock {
         self.last_word = self.last_word.max(Some(now));
     }
 
+    /// Whether a controller ever said a word.
+    pub(crate) fn was_heard(&self) -> bool {
+        self.last_word.is_some()
+    }
+
     pub(crate) fn set_heartbeat(&mut self, heartbeat: Duration) {
         self.heartbeat = heartbeat;
     }

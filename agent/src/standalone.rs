@@ -12,6 +12,7 @@
 
 mod file;
 mod policies;
+mod taken;
 mod watch;
 
 pub use self::policies::PolicyFileError;

@@ -167,8 +167,9 @@ impl Shared {
     /// None without a controller: there is nothing to stand towards.
     pub(crate) fn link_state(&self) -> Option<LinkState> {
         let now = self.since_birth(Instant::now());
-        let state = || self.link.lock().state(now, LEASE_DEFAULT);
-        self.has_controller.then(state)
+        let link = *self.link.lock();
+        let state = link.state(now, LEASE_DEFAULT);
+        (self.has_controller || link.was_heard()).then_some(state)
     }
 
     fn since_birth(&self, now: Instant) -> Duration {

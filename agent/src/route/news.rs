@@ -48,7 +48,8 @@ impl Told {
         named: &[NamedReplica],
         on_probation: &[ReplicaName],
     ) -> Vec<News> {
-        self.named.retain(|replica, _| !on_probation.contains(replica));
+        self.named
+            .retain(|replica, _| !on_probation.contains(replica));
         let mut news = Vec::new();
         for named in named {
             let replica = &named.replica;

@@ -89,7 +89,7 @@ impl Policies {
             PolicyFileError::Parse {
                 line,
                 column,
-                problem: error.message().trim_end().to_owned(),
+                problem: problem(text, &error),
             }
         })?;
         let mut policies = BTreeMap::new();
@@ -123,9 +123,22 @@ impl Policies {
         self.0.get(dependency)
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&DependencyName, &Policy)> {
+        self.0.iter()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
+}
+
+/// What is wrong. One bracket too few is common, and TOML's own words for it are about maps.
+fn problem(text: &str, error: &toml::de::Error) -> String {
+    let table = toml::from_str::<toml::Table>(text);
+    if table.is_ok_and(|table| table.get("policy").is_some_and(toml::Value::is_table)) {
+        return "[policy] is one table; expected [[policy]], with two brackets".to_owned();
+    }
+    error.message().trim_end().to_owned()
 }
 
 /// Line and column, from 1, of where a span begins.
@@ -225,6 +238,10 @@ mod tests {
                 "line 3, column 10: unknown variant `on`",
             ),
             ("[[policy]\n", "line 1, column "),
+            (
+                "# one\n[policy]\ndependency = \"a\"\n",
+                "line 2, column 1: [policy] is one table; expected [[policy]], with two brackets",
+            ),
             (
                 "polices = []\n",
                 "line 1, column 1: unknown field `polices`",

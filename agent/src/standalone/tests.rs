@@ -9,3 +9,4 @@ mod replicas;
 mod shutdown;
 mod steady;
 mod surge;
+mod told;

@@ -169,7 +169,8 @@ impl Recorder {
     }
 
     fn by_reason(&self, of_shard: impl Fn(&Shard) -> &[AtomicU64; Refusal::ALL.len()]) -> ByReason {
-        let read = |reason: usize| self.sum(|shard| of_shard(shard)[reason].load(Ordering::Acquire));
+        let read =
+            |reason: usize| self.sum(|shard| of_shard(shard)[reason].load(Ordering::Acquire));
         std::array::from_fn(read)
     }
 

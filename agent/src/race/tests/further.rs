@@ -239,6 +239,9 @@ async fn c10_no_further_copy_that_cannot_finish() {
     let t = rig.totals();
     assert_eq!((t.hedged, t.hedged_again, t.hedged_on_error), (1, 0, 0));
     assert_eq!(t.further_refused, 2);
+    let further = rig.route.snapshot().further_refused;
+    assert_eq!(further.of(Refusal::Deadline), 2);
+    assert_eq!(further.of(Refusal::Budget), 0);
     rig.assert_at_rest().await;
 }
 
