@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use hedgerow_protocol::directive::Mode;
-use hedgerow_protocol::report::Totals;
+use hedgerow_protocol::report::{Refusal, Totals};
 use hedgerow_protocol::units::{AttemptLimit, Budget, Ratio};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
