@@ -73,6 +73,43 @@ async fn a_snapshot_is_written_with_units_and_reasons_in_names() {
     );
 }
 
+/// Names of a value and of all that is in it; lists by their first entry.
+fn names(value: &Value, path: &str, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                let path = format!("{path}.{name}");
+                names(value, &path, into);
+                into.insert(path);
+            }
+        }
+        Value::Array(array) => {
+            if let Some(first) = array.first() {
+                names(first, path, into);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn the_guide_shows_a_snapshot_as_it_is() {
+    let guide = include_str!("../../guides/what-to-look-at.md");
+    let shown = guide.split("```jsonc\n").nth(1).unwrap();
+    let shown = shown.split("```").next().unwrap();
+    let bare = |line: &str| line.split(" //").next().unwrap().to_owned();
+    let shown = shown.lines().map(bare).collect::<Vec<_>>().join("\n");
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let route = agent().await.route("catalog", "get").build().unwrap();
+    let real = serde_json::to_value(route.snapshot()).unwrap();
+    let [mut in_guide, mut in_code] = [BTreeSet::new(), BTreeSet::new()];
+    names(&shown, "", &mut in_guide);
+    names(&real, "", &mut in_code);
+    // Nobody is named here: those fields are of another test.
+    in_guide.retain(|name| !name.starts_with(".named."));
+    assert_eq!(in_guide, in_code);
+}
+
 #[tokio::test]
 async fn an_agents_snapshot_has_every_route_over_http() {
     let agent = agent().await;

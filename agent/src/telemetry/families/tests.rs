@@ -1,8 +1,12 @@
 //! The table of metrics, and the texts that speak of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use hedgerow_protocol::directive::Mode;
 
 use super::*;
+use crate::route::NoEffect;
 
 /// Names in backquotes in the rows of the table under `heading`, with the row's second cell.
 fn table<'a>(text: &'a str, heading: &str) -> BTreeMap<&'a str, &'a str> {
@@ -76,6 +80,48 @@ fn the_guides_name_no_metric_that_is_not_there() {
     ] {
         let unknown: Vec<_> = named(text).difference(&declared).copied().collect();
         assert!(unknown.is_empty(), "{unknown:?}");
+    }
+}
+
+#[test]
+fn the_guide_explains_every_value_of_a_label() {
+    let guide = include_str!("../../../guides/what-to-look-at.md");
+    let reasons = Refusal::ALL.map(Refusal::as_str);
+    let offs = [
+        OffReason::Errors,
+        OffReason::SharedSlowdown,
+        OffReason::PushBack,
+        OffReason::WinsNothing,
+        OffReason::KillSwitch,
+        OffReason::Policy,
+        OffReason::TooManyChanges,
+        OffReason::Unknown,
+    ];
+    let modes = [
+        Mode::Observing,
+        Mode::On,
+        Mode::Off(offs[0]),
+        Mode::Probing(offs[0]),
+    ];
+    let deadline = NoEffect::Deadline {
+        threshold: Duration::ZERO,
+        typical: Duration::ZERO,
+        deadline: Duration::ZERO,
+    };
+    let because = [
+        NoEffect::NoReplicas,
+        NoEffect::OneReplica { on_probation: 0 },
+        deadline,
+        NoEffect::OnePermit,
+        NoEffect::Budget,
+    ];
+    let values = reasons
+        .into_iter()
+        .chain(offs.map(OffReason::as_str))
+        .chain(modes.map(Mode::as_str))
+        .chain(because.map(NoEffect::as_str));
+    for value in values {
+        assert!(guide.contains(&format!("\n| `{value}` | ")), "{value}");
     }
 }
 
