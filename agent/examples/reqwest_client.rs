@@ -21,7 +21,7 @@ async fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     // With its causes: an error's Display is its outer line only.
-    let causes = successors(error.source(), |cause| cause.source());
+    let causes = successors(error.source(), |cause| (*cause).source());
     let whole = causes.fold(error.to_string(), |whole, cause| {
         format!("{whole}: {cause}")
     });
