@@ -12,7 +12,11 @@ use crate::stats::recorder::ByReason;
 /// What stands for the state of a link where there is no controller.
 pub(crate) const NO_CONTROLLER: &str = "none";
 
-#[expect(clippy::ref_option, reason = "serde hands over a reference")]
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
 pub(crate) fn link<S: Serializer>(
     link: &Option<LinkState>,
     serializer: S,

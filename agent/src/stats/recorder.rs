@@ -182,14 +182,17 @@ impl Recorder {
     /// The same, and what [`Totals::further_refused`] is the sum of.
     pub(crate) fn totals_and_further(&self) -> (Totals, ByReason) {
         let plain = self.sum(|shard| shard.series[Series::Plain as usize].count());
-        let mut totals = Totals::default();
+        // Bounded by what is read last; all of them together are one of the totals.
+        let further_refused = self.by_reason(|shard| &shard.further_refused);
+        let mut totals = Totals {
+            further_refused: further_refused.iter().sum(),
+            ..Totals::default()
+        };
         // Of two counters of which one can never exceed the other, the smaller one is read first.
         totals.won_on_error = self.read(Counter::WonOnError);
         totals.won = self.read(Counter::Won);
         totals.hedge_errors = self.read(Counter::HedgeErrors);
         totals.hedge_finished = self.read(Counter::HedgeFinished);
-        let further_refused = self.by_reason(|shard| &shard.further_refused);
-        totals.further_refused = further_refused.iter().sum();
         totals.hedged_again = self.read(Counter::HedgedAgain);
         totals.hedged_on_error = self.read(Counter::HedgedOnError);
         totals.hedged = self.read(Counter::Hedged);

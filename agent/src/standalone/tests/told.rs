@@ -1,6 +1,6 @@
 //! What the log says, once each: switch-offs, named replicas, policies without a route.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Write};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -28,11 +28,11 @@ struct Line(String);
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.0 += &format!(" {}={value:?}", field.name());
+        let _ = write!(self.0, " {}={value:?}", field.name());
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.0 += &format!(" {}={value}", field.name());
+        let _ = write!(self.0, " {}={value}", field.name());
     }
 }
 
