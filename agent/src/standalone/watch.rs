@@ -26,6 +26,9 @@ const SETTLED_AFTER: Duration = Duration::from_millis(500);
 /// when they start.
 const ROUTED_WITHIN: Duration = Duration::from_secs(10);
 
+/// Most dependencies without a route that are named in one warning.
+const NAMES_MAX: usize = 20;
+
 /// A policy file, and what was last good in it.
 #[derive(Debug)]
 pub(crate) struct PolicyFile {
@@ -181,20 +184,20 @@ pub(crate) async fn watch(shared: Arc<Shared>, opened: Opened) {
 /// A name that no route has does nothing, and is mostly a slip of the pen.
 fn warn_of_unrouted(shared: &Shared, policies: &Policies) {
     let routes = shared.routes();
-    let unrouted: Vec<_> = policies
-        .iter()
-        .map(|(dependency, _)| dependency)
-        .filter(|name| routes.iter().all(|route| route.key.dependency != **name))
-        .map(DependencyName::as_str)
-        .collect();
+    let routed = |name: &DependencyName| routes.iter().any(|route| route.key.dependency == *name);
+    let names = policies.iter().map(|(dependency, _)| dependency);
+    let unrouted: Vec<_> = names.filter(|name| !routed(name)).collect();
     if unrouted.is_empty() {
         return;
     }
+    // A file for many services names what each of them has not: as many as can be read.
+    let some = unrouted.iter().take(NAMES_MAX).map(|name| name.as_str());
     let routes: Vec<_> = routes.iter().map(|route| route.key.to_string()).collect();
     tracing::warn!(
-        dependencies = unrouted.join(", "),
+        dependencies = some.collect::<Vec<_>>().join(", "),
+        more = unrouted.len().saturating_sub(NAMES_MAX),
         routes = routes.join(", "),
-        "the policy file names dependencies that no route has: their policies have no effect"
+        "the policy file names dependencies that no route has: their policies have no effect here"
     );
 }
 
