@@ -74,6 +74,27 @@ impl Shared {
         replicas: Option<Replicas>,
         mode: RouteMode,
     ) -> Result<Arc<RouteState>, ConfigError> {
+        let before = self.unreported_routes();
+        let route = self.put(key.clone(), limits, replicas, mode)?;
+        // Not under the lock: whoever listens may ask the agent for its routes.
+        if before == 0 && self.unreported_routes() > 0 {
+            tracing::warn!(
+                route = %key,
+                "more than {ROUTES_PER_AGENT_MAX} routes; this one and all that follow observe \
+                 only and are counted together under {}",
+                RouteKey::other()
+            );
+        }
+        Ok(route)
+    }
+
+    fn put(
+        &self,
+        key: RouteKey,
+        limits: Limits,
+        replicas: Option<Replicas>,
+        mode: RouteMode,
+    ) -> Result<Arc<RouteState>, ConfigError> {
         let mut routes = self.routes.write();
         if routes.contains_key(&key) {
             return Err(ConfigError::DuplicateRoute(key));
@@ -82,14 +103,7 @@ impl Shared {
         let (tasks, birth) = (self.tasks.clone(), self.birth);
         let named = routes.len() - usize::from(routes.contains_key(&RouteKey::other()));
         if named == ROUTES_PER_AGENT_MAX {
-            if self.unreported.fetch_add(1, Ordering::Relaxed) == 0 {
-                tracing::warn!(
-                    route = %key,
-                    "more than {ROUTES_PER_AGENT_MAX} routes; this one and all that follow observe \
-                     only and are counted together under {}",
-                    RouteKey::other()
-                );
-            }
+            self.unreported.fetch_add(1, Ordering::Relaxed);
             let other = routes.entry(RouteKey::other()).or_insert_with_key(|key| {
                 let (key, mode) = (key.clone(), RouteMode::default());
                 let (anywhere, tasks) = (RouteState::anywhere(&key), tasks.clone());

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::judging::tell;
 use super::keeping::Keeping;
 use super::no_effect::NoEffect;
 use crate::budget::TokenBucket;
@@ -192,7 +193,10 @@ impl RouteState {
 
     /// A second is over.
     pub(crate) fn tick(&self, now: Duration, link: &LinkClock) {
-        self.keeping.lock().tick(self, now, link);
+        let changes = self.keeping.lock().tick(self, now, link);
+        for change in &changes {
+            tell(self, change);
+        }
     }
 
     pub(crate) fn collect(&self, now: Duration) -> RouteReport {
