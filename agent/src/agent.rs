@@ -9,6 +9,7 @@ use std::time::Duration;
 use hedgerow_protocol::ids::InstanceId;
 use hedgerow_protocol::report::LinkState;
 use parking_lot::Mutex;
+use prometheus::Registry;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 pub use crate::config::AgentBuilder;
@@ -39,6 +40,8 @@ pub struct Agent {
 /// Lives as long as anybody uses the agent; its end ends the agent's tasks.
 pub(crate) struct Keeper {
     pub(crate) shared: Arc<Shared>,
+    /// Where its metrics are.
+    registry: Option<Registry>,
     link: Mutex<Option<Arc<LinkHandle>>>,
 }
 
@@ -54,6 +57,9 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         // The link's handle says goodbye when it is dropped.
         self.shared.tasks.stopping.cancel();
+        if let Some(registry) = &self.registry {
+            telemetry::unregister(registry, &self.shared);
+        }
     }
 }
 
@@ -83,6 +89,7 @@ impl Agent {
         if let Some(meter) = &settings.meter {
             telemetry::observe(meter, &shared);
         }
+        tokio::spawn(end_with_runtime(Unattended(shared.clone())));
         let link = if let Some(settings) = settings.link {
             let host: Arc<dyn Host> = shared.clone();
             Some(Arc::new(link::spawn(host, &settings)?))
@@ -102,6 +109,7 @@ impl Agent {
         Ok(Self {
             keeper: Arc::new(Keeper {
                 shared,
+                registry: settings.registry,
                 link: Mutex::new(link),
             }),
         })
@@ -157,6 +165,21 @@ impl Agent {
         // What is left then ends with its deadline.
         let _ = timeout(SHUTDOWN_MAX, tasks.tracker.wait()).await;
     }
+}
+
+/// Dropped, nobody looks after the agent any more: what nobody renews is not hedged by.
+struct Unattended(Arc<Shared>);
+
+impl Drop for Unattended {
+    fn drop(&mut self) {
+        self.0.close(Instant::now());
+    }
+}
+
+/// The runtime that the agent was built on may end before it: its tasks are dropped then, this one
+/// among them, and calls may go on elsewhere.
+async fn end_with_runtime(unattended: Unattended) {
+    unattended.0.tasks.stopping.cancelled().await;
 }
 
 /// An agent without a controller has nobody else to call its tick.

@@ -13,16 +13,20 @@ use crate::agent::Shared;
 /// Buckets of ours to one of a classic histogram: a quarter of an octave, 128 bounds in all.
 const BUCKETS_PER_BOUND: usize = 8;
 
-/// Registers the agent's metrics. They end with the agent.
+/// Registers the agent's metrics. They end with the agent, which [`unregister`]s them.
 pub(crate) fn register(
     registry: &prometheus::Registry,
     shared: &Arc<Shared>,
 ) -> Result<(), prometheus::Error> {
-    let descs = FAMILIES.iter().map(desc).collect::<Result<_, _>>()?;
-    registry.register(Box::new(AgentCollector {
-        shared: Arc::downgrade(shared),
-        descs,
-    }))
+    registry.register(Box::new(AgentCollector::of(shared)?))
+}
+
+/// Makes room for the metrics of the next agent.
+pub(crate) fn unregister(registry: &prometheus::Registry, shared: &Arc<Shared>) {
+    if let Ok(collector) = AgentCollector::of(shared) {
+        // Where the host has emptied its registry there is nothing left to do.
+        let _ = registry.unregister(Box::new(collector));
+    }
 }
 
 fn desc(family: &Family) -> Result<Desc, prometheus::Error> {
@@ -37,6 +41,15 @@ fn desc(family: &Family) -> Result<Desc, prometheus::Error> {
 struct AgentCollector {
     shared: Weak<Shared>,
     descs: Vec<Desc>,
+}
+
+impl AgentCollector {
+    fn of(shared: &Arc<Shared>) -> Result<Self, prometheus::Error> {
+        Ok(Self {
+            shared: Arc::downgrade(shared),
+            descs: FAMILIES.iter().map(desc).collect::<Result<_, _>>()?,
+        })
+    }
 }
 
 impl Collector for AgentCollector {
