@@ -69,13 +69,13 @@ impl Shared {
     /// it is counted with all others that are too many.
     pub(crate) fn add(
         &self,
-        key: RouteKey,
+        key: &RouteKey,
         limits: Limits,
         replicas: Option<Replicas>,
         mode: RouteMode,
     ) -> Result<Arc<RouteState>, ConfigError> {
         let before = self.unreported_routes();
-        let route = self.put(key.clone(), limits, replicas, mode)?;
+        let route = self.put(key, limits, replicas, mode)?;
         // Not under the lock: whoever listens may ask the agent for its routes.
         if before == 0 && self.unreported_routes() > 0 {
             tracing::warn!(
@@ -90,16 +90,16 @@ impl Shared {
 
     fn put(
         &self,
-        key: RouteKey,
+        key: &RouteKey,
         limits: Limits,
         replicas: Option<Replicas>,
         mode: RouteMode,
     ) -> Result<Arc<RouteState>, ConfigError> {
         let mut routes = self.routes.write();
-        if routes.contains_key(&key) {
-            return Err(ConfigError::DuplicateRoute(key));
+        if routes.contains_key(key) {
+            return Err(ConfigError::DuplicateRoute(key.clone()));
         }
-        let anywhere = RouteState::anywhere(&key);
+        let anywhere = RouteState::anywhere(key);
         let (tasks, birth) = (self.tasks.clone(), self.birth);
         let named = routes.len() - usize::from(routes.contains_key(&RouteKey::other()));
         if named == ROUTES_PER_AGENT_MAX {
@@ -134,7 +134,7 @@ impl Shared {
         if self.closed.load(Ordering::SeqCst) {
             route.close(now, &self.link.lock());
         }
-        routes.insert(key, route.clone());
+        routes.insert(key.clone(), route.clone());
         Ok(route)
     }
 

@@ -19,7 +19,7 @@ fn small() -> Runtime {
 async fn call(route: &Route, nth: u32) -> Result<(), ()> {
     let attempts = move |attempt: Attempt| async move {
         let primary = attempt.kind().as_str() == "primary";
-        let slow = nth % 4 == 0 && (primary || nth % 16 == 0);
+        let slow = nth.is_multiple_of(4) && (primary || nth.is_multiple_of(16));
         sleep(if slow { 60 * MS } else { MS }).await;
         Ok::<_, ()>(())
     };

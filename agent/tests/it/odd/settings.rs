@@ -60,6 +60,8 @@ fn refused(registry: &Registry) -> u64 {
     line.unwrap().parse().unwrap()
 }
 
+type Make<'a> = &'a dyn Fn(&Path);
+
 /// Puts what the command makes at `path` in its place, at once.
 fn put(path: &Path, make: impl FnOnce(&Path)) {
     let new = path.with_extension("new");
@@ -87,7 +89,7 @@ async fn x43_whatever_takes_the_policy_files_place_the_last_good_policy_holds() 
         .await
         .unwrap();
     let route = agent.route("catalog", "get").build().unwrap();
-    let places: [(&str, &dyn Fn(&Path)); 6] = [
+    let places: [(&str, Make<'_>); 6] = [
         ("a pipe", &|path| {
             assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
         }),
