@@ -41,6 +41,7 @@ pub(crate) struct Keeping {
     /// Seconds over the budget since the last acknowledged report, and those of them it said.
     over_budget: u64,
     over_budget_reported: u64,
+    second_began: Duration,
     stretch_began: Duration,
     /// Replicas in the report under way.
     reported: Vec<Arc<Replica>>,
@@ -59,6 +60,7 @@ impl Keeping {
             allowed: (0.0, 0.0),
             over_budget: 0,
             over_budget_reported: 0,
+            second_began: Duration::ZERO,
             stretch_began: Duration::ZERO,
             reported: Vec::new(),
         }
@@ -84,8 +86,8 @@ impl Keeping {
         self.allowed.1 = self.allowed.1.max(in_force.cap);
     }
 
-    /// A second is over: what changed is for the log.
-    pub(crate) fn tick(
+    /// A second is over. What changed with replicas is to be told.
+    pub(super) fn tick(
         &mut self,
         route: &RouteState,
         now: Duration,
@@ -106,7 +108,8 @@ impl Keeping {
         };
         let on_probation = route.pool.probation();
         self.estimate.crossed(calls, &replicas, &on_probation, &aim);
-        let changes = self.judging.second(route, &self.mode, now, link, &replicas);
+        let judging = &mut self.judging;
+        let changes = judging.second(route, &self.mode, now, link, &replicas);
         let ended = ended(route, &second, &replicas);
         self.switch.tick(now, ended, self.mode.error_limit());
         let [done, censored, ..] = second.samples;
@@ -123,7 +126,7 @@ impl Keeping {
             // Too few calls now is no reason to forget what was known.
             threshold: threshold.or(self.own.threshold),
             off: self.switch.off(),
-            calls_per_second: second.growth.finished as f64,
+            calls_per_second: self.per_second(second.growth.finished, now),
         };
         if let Some(typical) = self.estimate.typical() {
             route.gate.set_typical(typical);
@@ -136,6 +139,12 @@ impl Keeping {
         }
         self.put_in_force(route, now, link);
         changes
+    }
+
+    /// A runtime that stood still has its second late, with the calls of all that time in it.
+    fn per_second(&mut self, calls: u64, now: Duration) -> f64 {
+        let took = now.saturating_sub(std::mem::replace(&mut self.second_began, now));
+        calls as f64 / took.as_secs_f64().max(1.0)
     }
 
     /// Holds the second to what it was allowed: hedges <= B x finished + cap. One more is let pass:
@@ -160,7 +169,8 @@ impl Keeping {
             on_probation: route.pool.probation().len(),
             attempts_alive: route.limits.attempts_alive,
             cap: in_force.cap,
-            budget: in_force.budget.get(),
+            // As the bucket has it: what is too little for it is nothing.
+            budget: route.bucket.budget(),
             threshold: in_force
                 .threshold
                 .or(self.mode.threshold_min())
