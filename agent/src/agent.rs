@@ -17,6 +17,7 @@ use crate::error::ConfigError;
 use crate::host::Host;
 use crate::link::{self, LinkHandle};
 use crate::route::RouteBuilder;
+use crate::route::early::look_early;
 use crate::standalone;
 use crate::telemetry;
 
@@ -83,6 +84,7 @@ impl Agent {
         if let Some(meter) = &settings.meter {
             telemetry::observe(meter, &shared);
         }
+        tokio::spawn(look_early(shared.clone()));
         let link = if let Some(settings) = settings.link {
             let host: Arc<dyn Host> = shared.clone();
             Some(Arc::new(link::spawn(host, &settings)?))
