@@ -17,6 +17,7 @@ use crate::error::ConfigError;
 use crate::host::Host;
 use crate::link::{self, Dialer, LinkHandle};
 use crate::route::RouteBuilder;
+use crate::route::early::look_early;
 use crate::standalone;
 use crate::telemetry::{self, Registered};
 
@@ -89,6 +90,7 @@ impl Agent {
             telemetry::observe(meter, &shared);
         }
         tokio::spawn(end_with_runtime(Unattended(shared.clone())));
+        tokio::spawn(look_early(shared.clone()));
         let link = if let Some(dialer) = dialer {
             let host: Arc<dyn Host> = shared.clone();
             Some(Arc::new(link::spawn(host, dialer)))

@@ -169,6 +169,12 @@ impl Shared {
         self.link.lock().state(now, LEASE_DEFAULT)
     }
 
+    /// Whether the route has a threshold, or finds one in the second under way.
+    pub(crate) fn look_early(&self, route: &RouteState, now: Instant) -> bool {
+        let link = *self.link.lock();
+        route.look_early(self.since_birth(now), &link)
+    }
+
     fn since_birth(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.birth)
     }

@@ -36,6 +36,8 @@ pub(crate) struct Keeping {
     switch: OwnSwitch,
     own: OwnFigures,
     in_force: Option<InForce>,
+    /// The threshold came within the second under way.
+    came_early: bool,
     /// The largest budget and cap in force since the last second ended: what that second is held to.
     allowed: (f64, f64),
     /// Seconds over the budget since the last acknowledged report, and those of them it said.
@@ -57,6 +59,7 @@ impl Keeping {
             switch: OwnSwitch::default(),
             own: OwnFigures::default(),
             in_force: None,
+            came_early: false,
             allowed: (0.0, 0.0),
             over_budget: 0,
             over_budget_reported: 0,
@@ -102,6 +105,7 @@ impl Keeping {
             replicas.clear();
         }
         let aim = self.aim();
+        self.came_early = false;
         let calls = Calls {
             started: second.growth.started,
             crossed: second.growth.crossed,
@@ -147,6 +151,43 @@ impl Keeping {
         calls as f64 / took.as_secs_f64().max(1.0)
     }
 
+    /// Where there is no threshold yet: one by the second under way, so far. True where there is one.
+    /// Nothing else ends or is judged before the second does.
+    pub(crate) fn look_early(
+        &mut self,
+        route: &RouteState,
+        now: Duration,
+        link: &LinkClock,
+    ) -> bool {
+        if self.own.threshold.is_some() {
+            return true;
+        }
+        let so_far = self.books.so_far(&route.recorder);
+        let [done, censored, ..] = so_far.samples;
+        let samples = threshold::Second {
+            done,
+            censored,
+            replicas: Vec::new(),
+        };
+        let aim = self.aim();
+        let found = self
+            .estimate
+            .early(samples, &aim, || self.in_flight(route, now));
+        let Some((found, typical)) = found else {
+            return false;
+        };
+        self.own.threshold = Some(found);
+        if let Some(typical) = typical {
+            route.gate.set_typical(typical);
+        }
+        // The second is not over: at least so many.
+        let finished = so_far.growth.finished as f64;
+        self.own.calls_per_second = self.own.calls_per_second.max(finished);
+        self.came_early = true;
+        self.put_in_force(route, now, link);
+        true
+    }
+
     /// Holds the second to what it was allowed: hedges <= B x finished + cap. One more is let pass:
     /// a call that ends just as the second does may be counted on this side of it and its token
     /// earned on the other.
@@ -189,7 +230,8 @@ impl Keeping {
             budget: in_force
                 .map(|in_force| in_force.budget.get())
                 .filter(|budget| *budget > 0.0),
-            own_in_use: in_use.is_some() && in_use == self.own.threshold,
+            // Of a second in which it came late, only some calls could cross.
+            own_in_use: in_use.is_some() && in_use == self.own.threshold && !self.came_early,
         }
     }
 
