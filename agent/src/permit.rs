@@ -387,6 +387,11 @@ mod tests {
         let table = SlotTable::new();
         let mut long = std::collections::VecDeque::new();
         let mut blocks = 0;
+        let mut state: u64 = 34;
+        let mut below = |n: usize| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) as usize % n
+        };
         for round in 0..200_000 {
             let short: Vec<_> = (0..12).map(|_| table.take(MS, 1, false)).collect();
             if round % 3 == 0 {
@@ -394,8 +399,8 @@ mod tests {
                 blocks = blocks.max(slot.block());
                 long.push_back(slot);
             }
-            if long.len() > 600 + crate::chance::below(400) {
-                let at = crate::chance::below(long.len());
+            if long.len() > 600 + below(400) {
+                let at = below(long.len());
                 table.release(long.swap_remove_back(at).unwrap(), false);
             }
             for slot in short {
