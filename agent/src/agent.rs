@@ -17,6 +17,7 @@ use crate::error::ConfigError;
 use crate::host::Host;
 use crate::link::{self, Dialer, LinkHandle};
 use crate::route::RouteBuilder;
+use crate::route::early::look_early;
 use crate::standalone;
 use crate::telemetry::{self, Registered};
 
@@ -88,6 +89,8 @@ impl Agent {
         if let Some(meter) = &settings.meter {
             telemetry::observe(meter, &shared);
         }
+        tokio::spawn(end_with_runtime(Unattended(shared.clone())));
+        tokio::spawn(look_early(shared.clone()));
         let link = if let Some(dialer) = dialer {
             let host: Arc<dyn Host> = shared.clone();
             Some(Arc::new(link::spawn(host, dialer)))
@@ -163,6 +166,21 @@ impl Agent {
         // What is left then ends with its deadline.
         let _ = timeout(SHUTDOWN_MAX, tasks.tracker.wait()).await;
     }
+}
+
+/// Dropped, nobody looks after the agent any more: what nobody renews is not hedged by.
+struct Unattended(Arc<Shared>);
+
+impl Drop for Unattended {
+    fn drop(&mut self) {
+        self.0.close(Instant::now());
+    }
+}
+
+/// The runtime that the agent was built on may end before it: its tasks are dropped then, this one
+/// among them, and calls may go on elsewhere.
+async fn end_with_runtime(unattended: Unattended) {
+    unattended.0.tasks.stopping.cancelled().await;
 }
 
 /// An agent without a controller has nobody else to call its tick.

@@ -221,12 +221,13 @@ where
     /// When an eligible call crosses; not where it has no threshold, or its deadline comes first:
     /// that is counted, for a policy that finds only such calls does nothing, and nobody would know.
     fn crossing(&self) -> Due {
-        let Some(threshold) = self.route.gate.threshold() else {
-            return Due::Deadline;
-        };
         if !self.ticket.eligible() {
             return Due::Deadline;
         }
+        let Some(threshold) = self.route.gate.threshold() else {
+            self.route.miss_threshold();
+            return Due::Deadline;
+        };
         let at = self.ticket.began() + threshold;
         if at >= self.deadline {
             self.route.recorder.count(Counter::ThresholdPastDeadline);

@@ -1,6 +1,7 @@
 //! A route: one operation of one dependency, as a service calls it.
 
 mod builder;
+pub(crate) mod early;
 mod estimate;
 mod judging;
 mod keeping;

@@ -69,16 +69,16 @@ impl Shared {
     /// it is counted with all others that are too many.
     pub(crate) fn add(
         &self,
-        key: RouteKey,
+        key: &RouteKey,
         limits: Limits,
         replicas: Option<Replicas>,
         mode: RouteMode,
     ) -> Result<Arc<RouteState>, ConfigError> {
         let mut routes = self.routes.write();
-        if routes.contains_key(&key) {
-            return Err(ConfigError::DuplicateRoute(key));
+        if routes.contains_key(key) {
+            return Err(ConfigError::DuplicateRoute(key.clone()));
         }
-        let anywhere = RouteState::anywhere(&key);
+        let anywhere = RouteState::anywhere(key);
         let (tasks, birth) = (self.tasks.clone(), self.birth);
         let named = routes.len() - usize::from(routes.contains_key(&RouteKey::other()));
         if named == ROUTES_PER_AGENT_MAX {
@@ -122,7 +122,7 @@ impl Shared {
         if self.closed.load(Ordering::SeqCst) {
             route.close(now, &self.link.lock());
         }
-        routes.insert(key, route.clone());
+        routes.insert(key.clone(), route.clone());
         Ok(route)
     }
 
@@ -170,6 +170,12 @@ impl Shared {
         let link = *self.link.lock();
         let state = link.state(now, LEASE_DEFAULT);
         (self.has_controller || link.was_heard()).then_some(state)
+    }
+
+    /// Whether the route has a threshold, or finds one in the second under way.
+    pub(crate) fn look_early(&self, route: &RouteState, now: Instant) -> bool {
+        let link = *self.link.lock();
+        route.look_early(self.since_birth(now), &link)
     }
 
     fn since_birth(&self, now: Instant) -> Duration {

@@ -143,7 +143,7 @@ impl RouteBuilder {
                 .unwrap_or((self.max_in_flight / 4).max(1)) as u64,
         };
         let shared = &self.agent.shared;
-        let state = shared.add(key, limits, self.replicas, mode)?;
+        let state = shared.add(&key, limits, self.replicas, mode)?;
         Ok(Route {
             state,
             agent: self.agent,

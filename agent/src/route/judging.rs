@@ -22,7 +22,7 @@ pub(super) struct Judging {
 
 impl Judging {
     /// A second is over: names replicas on what each did, and, where that is the agent's to decide,
-    /// puts them on probation and takes them off: what changed is for the log.
+    /// puts them on probation and takes them off. What changed is to be [told](tell).
     pub(super) fn second(
         &mut self,
         route: &RouteState,

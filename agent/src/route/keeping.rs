@@ -38,11 +38,14 @@ pub(crate) struct Keeping {
     switch: OwnSwitch,
     own: OwnFigures,
     in_force: Option<InForce>,
+    /// The threshold came within the second under way.
+    came_early: bool,
     /// The largest budget and cap in force since the last second ended: what that second is held to.
     allowed: (f64, f64),
     /// Seconds over the budget since the last acknowledged report, and those of them it said.
     over_budget: u64,
     over_budget_reported: u64,
+    second_began: Duration,
     stretch_began: Duration,
     /// Replicas in the report under way.
     reported: Vec<Arc<Replica>>,
@@ -59,9 +62,11 @@ impl Keeping {
             switch: OwnSwitch::default(),
             own: OwnFigures::default(),
             in_force: None,
+            came_early: false,
             allowed: (0.0, 0.0),
             over_budget: 0,
             over_budget_reported: 0,
+            second_began: Duration::ZERO,
             stretch_began: Duration::ZERO,
             reported: Vec::new(),
         }
@@ -87,8 +92,8 @@ impl Keeping {
         self.allowed.1 = self.allowed.1.max(in_force.cap);
     }
 
-    /// A second is over: what changed is for the log.
-    pub(crate) fn tick(
+    /// A second is over. What changed with replicas is to be told.
+    pub(super) fn tick(
         &mut self,
         route: &RouteState,
         now: Duration,
@@ -103,13 +108,15 @@ impl Keeping {
             replicas.clear();
         }
         let aim = self.aim();
+        self.came_early = false;
         let calls = Calls {
             started: second.growth.started,
             crossed: second.growth.crossed,
         };
         let on_probation = route.pool.probation();
         self.estimate.crossed(calls, &replicas, &on_probation, &aim);
-        let changes = self.judging.second(route, &self.mode, now, link, &replicas);
+        let judging = &mut self.judging;
+        let changes = judging.second(route, &self.mode, now, link, &replicas);
         let ended = ended(route, &second, &replicas);
         self.switch.tick(now, ended, self.mode.error_limit());
         let [done, censored, ..] = second.samples;
@@ -126,7 +133,7 @@ impl Keeping {
             // Too few calls now is no reason to forget what was known.
             threshold: threshold.or(self.own.threshold),
             off: self.switch.off(),
-            calls_per_second: second.growth.finished as f64,
+            calls_per_second: self.per_second(second.growth.finished, now),
         };
         if let Some(typical) = self.estimate.typical() {
             route.gate.set_typical(typical);
@@ -154,6 +161,49 @@ impl Keeping {
         news
     }
 
+    /// A runtime that stood still has its second late, with the calls of all that time in it.
+    fn per_second(&mut self, calls: u64, now: Duration) -> f64 {
+        let took = now.saturating_sub(std::mem::replace(&mut self.second_began, now));
+        calls as f64 / took.as_secs_f64().max(1.0)
+    }
+
+    /// Where there is no threshold yet: one by the second under way, so far. True where there is one.
+    /// Nothing else ends or is judged before the second does.
+    pub(crate) fn look_early(
+        &mut self,
+        route: &RouteState,
+        now: Duration,
+        link: &LinkClock,
+    ) -> bool {
+        if self.own.threshold.is_some() {
+            return true;
+        }
+        let so_far = self.books.so_far(&route.recorder);
+        let [done, censored, ..] = so_far.samples;
+        let samples = threshold::Second {
+            done,
+            censored,
+            replicas: Vec::new(),
+        };
+        let aim = self.aim();
+        let found = self
+            .estimate
+            .early(samples, &aim, || self.in_flight(route, now));
+        let Some((found, typical)) = found else {
+            return false;
+        };
+        self.own.threshold = Some(found);
+        if let Some(typical) = typical {
+            route.gate.set_typical(typical);
+        }
+        // The second is not over: at least so many.
+        let finished = so_far.growth.finished as f64;
+        self.own.calls_per_second = self.own.calls_per_second.max(finished);
+        self.came_early = true;
+        self.put_in_force(route, now, link);
+        true
+    }
+
     /// Holds the second to what it was allowed: hedges <= B x finished + cap. One more is let pass:
     /// a call that ends just as the second does may be counted on this side of it and its token
     /// earned on the other.
@@ -176,7 +226,8 @@ impl Keeping {
             on_probation: route.pool.probation().len(),
             attempts_alive: route.limits.attempts_alive,
             cap: in_force.cap,
-            budget: in_force.budget.get(),
+            // As the bucket has it: what is too little for it is nothing.
+            budget: route.bucket.budget(),
             threshold: in_force
                 .threshold
                 .or(self.mode.threshold_min())
@@ -195,7 +246,8 @@ impl Keeping {
             budget: in_force
                 .map(|in_force| in_force.budget.get())
                 .filter(|budget| *budget > 0.0),
-            own_in_use: in_use.is_some() && in_use == self.own.threshold,
+            // Of a second in which it came late, only some calls could cross.
+            own_in_use: in_use.is_some() && in_use == self.own.threshold && !self.came_early,
         }
     }
 

@@ -12,10 +12,12 @@ use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::report::{Effective, RouteReport};
 use hedgerow_protocol::session::Held;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::early::Missed;
 use super::keeping::Keeping;
 use super::news::tell;
 use super::no_effect::NoEffect;
@@ -48,6 +50,8 @@ pub(crate) type Destinations = (Option<Replicas>, ReplicaName);
 pub(crate) struct Tasks {
     pub(crate) tracker: TaskTracker,
     pub(crate) stopping: CancellationToken,
+    /// A route's calls are enough for a threshold, and there is none.
+    pub(crate) threshold_missed: Arc<Notify>,
 }
 
 /// See the [module](self).
@@ -56,6 +60,7 @@ pub(crate) struct RouteState {
     pub(crate) limits: Limits,
     /// Shared, as the recorder and what is kept are, with routes that are counted as one.
     pub(crate) gate: Arc<Gate>,
+    pub(crate) missed: Arc<Missed>,
     pub(crate) bucket: TokenBucket,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) permits: Arc<Permits>,
@@ -91,6 +96,7 @@ impl RouteState {
             key,
             limits,
             gate: Arc::default(),
+            missed: Arc::default(),
             bucket: TokenBucket::default(),
             recorder: Arc::new(Recorder::new()),
             pool: Pool::new(replicas, anywhere, permits.clone()),
@@ -114,6 +120,7 @@ impl RouteState {
             key: self.key.clone(),
             limits,
             gate: self.gate.clone(),
+            missed: self.missed.clone(),
             // Nobody directs it: its budget is nothing, for ever.
             bucket: TokenBucket::default(),
             recorder: self.recorder.clone(),
@@ -150,6 +157,14 @@ impl RouteState {
             self.recorder.count(Counter::ProbationSkipped);
         }
         pick.replica
+    }
+
+    /// An eligible call found no threshold.
+    #[cold]
+    pub(crate) fn miss_threshold(&self) {
+        if self.missed.one_more() {
+            self.tasks.threshold_missed.notify_one();
+        }
     }
 
     pub(crate) fn apply(
@@ -190,6 +205,11 @@ impl RouteState {
         for news in &news {
             tell(self, news);
         }
+    }
+
+    /// Whether there is a threshold, or enough of the second under way to find one.
+    pub(crate) fn look_early(&self, now: Duration, link: &LinkClock) -> bool {
+        self.keeping.lock().look_early(self, now, link)
     }
 
     pub(crate) fn collect(&self, now: Duration) -> RouteReport {

@@ -104,7 +104,9 @@ async fn b09_one_of_three_ten_times_slower_neither_moves_the_threshold_nor_switc
                 "the target, and a thirtieth of the calls: {share}"
             );
         } else {
-            assert!(share > 0.14, "{share}");
+            // The threshold stays, so what the slow one still gets crosses. It gets little: of two
+            // different replicas it is the busier one.
+            assert!((0.1..0.14).contains(&share), "{share}");
             assert!(grown.won * 2 > grown.hedged, "{grown:?}");
         }
     }

@@ -136,7 +136,7 @@ impl Agent {
             .map(|(route, traffic)| {
                 let totals = self.totals.entry(route.clone()).or_default();
                 totals.add(&traffic.totals());
-                let mut report = traffic.report(route, *totals);
+                let mut report = traffic.report(route, totals);
                 report.effective = self.effective(route);
                 report
             })

@@ -136,7 +136,7 @@ fn p12_impossible_reports_are_refused_whole_counted_and_shown() {
         ("hedged (401) is above crossed (20)", |it| {
             it.routes[0].totals.hedged = 401;
         }),
-        ("won (1) is above hedged (0)", |it| {
+        ("won (1) is above hedged + hedged_again (0)", |it| {
             it.routes[0].totals.won = 1;
         }),
         ("crossed (401) is above started (400)", |it| {

@@ -57,11 +57,11 @@ impl Traffic {
     }
 
     /// The second's part of a report, with totals for the agent's life.
-    pub(crate) fn report(self, route: &RouteKey, totals: Totals) -> RouteReport {
+    pub(crate) fn report(self, route: &RouteKey, totals: &Totals) -> RouteReport {
         let slow = self.share(self.slow);
         RouteReport {
             route: route.clone(),
-            totals,
+            totals: *totals,
             primary: self.attempts(self.calls, slow),
             hedge: Attempts {
                 done: histogram(&[(self.usual_ms, self.share(self.hedged))]),
