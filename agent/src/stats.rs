@@ -110,7 +110,7 @@ impl Books {
         second
             .filter(|series| !series.is_empty())
             .for_each(Histogram::clear);
-        self.totals = ended.totals.clone();
+        self.totals = ended.totals;
         ended
     }
 
