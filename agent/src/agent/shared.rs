@@ -172,7 +172,8 @@ impl Shared {
         (self.has_controller || link.was_heard()).then_some(state)
     }
 
-    /// Whether the route has a threshold, or finds one in the second under way.
+    /// Looks for a route's first threshold in the second under way. True where nothing is left to
+    /// look for.
     pub(crate) fn look_early(&self, route: &RouteState, now: Instant) -> bool {
         let link = *self.link.lock();
         route.look_early(self.since_birth(now), &link)

@@ -2,7 +2,7 @@
 //!
 //! A thousand calls may go by in a second, and until there is a threshold none of them can be
 //! hedged. So calls that look for a threshold and find none are counted, and the one that makes them
-//! enough wakes a task that looks at what the second under way has brought so far, a few times. The
+//! enough wakes a task that looks at what the second under way has brought so far, until it ends. The
 //! second itself goes on: what is held to seconds (budgets, verdicts, windows) never sees half of
 //! one. Where no such call is made nobody wakes.
 

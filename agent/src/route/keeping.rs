@@ -38,8 +38,8 @@ pub(crate) struct Keeping {
     switch: OwnSwitch,
     own: OwnFigures,
     in_force: Option<InForce>,
-    /// The threshold came within the second under way.
-    came_early: bool,
+    /// The threshold came within the second under way, from so many calls.
+    came_early: Option<u64>,
     /// The largest budget and cap in force since the last second ended: what that second is held to.
     allowed: (f64, f64),
     /// Seconds over the budget since the last acknowledged report, and those of them it said.
@@ -62,7 +62,7 @@ impl Keeping {
             switch: OwnSwitch::default(),
             own: OwnFigures::default(),
             in_force: None,
-            came_early: false,
+            came_early: None,
             allowed: (0.0, 0.0),
             over_budget: 0,
             over_budget_reported: 0,
@@ -108,7 +108,7 @@ impl Keeping {
             replicas.clear();
         }
         let aim = self.aim();
-        self.came_early = false;
+        self.came_early = None;
         let calls = Calls {
             started: second.growth.started,
             crossed: second.growth.crossed,
@@ -167,18 +167,23 @@ impl Keeping {
         calls as f64 / took.as_secs_f64().max(1.0)
     }
 
-    /// Where there is no threshold yet: one by the second under way, so far. True where there is one.
-    /// Nothing else ends or is judged before the second does.
+    /// Where there was no threshold when this second began: one by what it has brought so far, and
+    /// another each time that is twice as much, for in two hundred calls there is much chance. True
+    /// where nothing is left to look for. Nothing else ends or is judged before the second does.
     pub(crate) fn look_early(
         &mut self,
         route: &RouteState,
         now: Duration,
         link: &LinkClock,
     ) -> bool {
-        if self.own.threshold.is_some() {
+        if self.own.threshold.is_some() && self.came_early.is_none() {
             return true;
         }
         let so_far = self.books.so_far(&route.recorder);
+        let finished = so_far.growth.finished;
+        if self.came_early.is_some_and(|calls| finished < 2 * calls) {
+            return false;
+        }
         let [done, censored, ..] = so_far.samples;
         let samples = threshold::Second {
             done,
@@ -197,11 +202,10 @@ impl Keeping {
             route.gate.set_typical(typical);
         }
         // The second is not over: at least so many.
-        let finished = so_far.growth.finished as f64;
-        self.own.calls_per_second = self.own.calls_per_second.max(finished);
-        self.came_early = true;
+        self.own.calls_per_second = self.own.calls_per_second.max(finished as f64);
+        self.came_early = Some(finished);
         self.put_in_force(route, now, link);
-        true
+        false
     }
 
     /// Holds the second to what it was allowed: hedges <= B x finished + cap. One more is let pass:
@@ -247,7 +251,9 @@ impl Keeping {
                 .map(|in_force| in_force.budget.get())
                 .filter(|budget| *budget > 0.0),
             // Of a second in which it came late, only some calls could cross.
-            own_in_use: in_use.is_some() && in_use == self.own.threshold && !self.came_early,
+            own_in_use: in_use.is_some()
+                && in_use == self.own.threshold
+                && self.came_early.is_none(),
         }
     }
 

@@ -207,7 +207,7 @@ impl RouteState {
         }
     }
 
-    /// Whether there is a threshold, or enough of the second under way to find one.
+    /// Looks for a first threshold in the second under way. True where nothing is left to look for.
     pub(crate) fn look_early(&self, now: Duration, link: &LinkClock) -> bool {
         self.keeping.lock().look_early(self, now, link)
     }
