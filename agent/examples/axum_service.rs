@@ -7,6 +7,8 @@
 //! cargo run --example axum_service
 //! ```
 
+use std::iter::successors;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use axum::Router;
@@ -46,7 +48,21 @@ enum CatalogError {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+#[expect(clippy::print_stderr, reason = "where whoever starts it looks")]
+async fn main() -> ExitCode {
+    let Err(error) = program().await else {
+        return ExitCode::SUCCESS;
+    };
+    // With its causes: an error's Display is its outer line only.
+    let causes = successors(error.source(), |cause| cause.source());
+    let whole = causes.fold(error.to_string(), |whole, cause| {
+        format!("{whole}: {cause}")
+    });
+    eprintln!("{whole}");
+    ExitCode::FAILURE
+}
+
+async fn program() -> Result<(), Box<dyn std::error::Error>> {
     let metrics = Registry::new();
     let agent = Agent::builder()
         .service("shop")

@@ -6,7 +6,9 @@
 //! ```
 
 use std::error::Error;
-use std::io::{Write, stdout};
+use std::io::{Write, stderr, stdout};
+use std::iter::successors;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -19,7 +21,20 @@ use hyper_util::rt::TokioExecutor;
 use tower::ServiceExt;
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    let Err(error) = program().await else {
+        return ExitCode::SUCCESS;
+    };
+    // With its causes: an error's Display is its outer line only.
+    let causes = successors(error.source(), |cause| (*cause).source());
+    let whole = causes.fold(error.to_string(), |whole, cause| {
+        format!("{whole}: {cause}")
+    });
+    let _ = writeln!(stderr(), "{whole}");
+    ExitCode::FAILURE
+}
+
+async fn program() -> Result<(), Box<dyn Error>> {
     let replicas = std::env::var("CATALOG_REPLICAS").unwrap_or("127.0.0.1:9001".to_owned());
     let replicas: Vec<_> = replicas.split(',').map(str::trim).collect();
     let lines = run(&replicas, 1_000).await?;

@@ -87,7 +87,7 @@ pub(crate) async fn run(hedge_on_error: bool) -> Result<Summary, Error> {
         .hedge_standalone(policy(hedge_on_error)?)
         .build()?;
     let http: Http = Client::builder(TokioExecutor::new()).build_http();
-    // Until there are enough calls for a threshold nothing is hedged, for whatever reason.
+    // Until there are enough calls for a threshold no call is hedged for being slow.
     while route.snapshot().effective.threshold.is_none() {
         calls(&route, &http, 100).await;
     }

@@ -6,13 +6,19 @@
 //! HEDGEROW_POLICY_FILE=policies.toml cargo run -p hedgerow-agent --example standalone
 //! ```
 //! Three servers answer in 10 to 30 ms. From the 15th second on one of them takes ten times as long,
-//! until the 35th. What the route does is printed once a second. Change the policy file meanwhile,
-//! `intent = "off"` for one: within some seconds that holds.
-#![allow(clippy::print_stdout, reason = "this is what the program is for")]
+//! until the 35th. What the route does is printed once a second, and its whole snapshot at the end.
+//! Change the policy file meanwhile, `intent = "off"` for one: within some seconds that holds.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this is what the program is for"
+)]
 
 use std::fmt::Write;
+use std::iter::successors;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -43,7 +49,20 @@ budget = 0.08
 "#;
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> ExitCode {
+    let Err(error) = program().await else {
+        return ExitCode::SUCCESS;
+    };
+    // With its causes: an error's Display is its outer line only.
+    let causes = successors(error.source(), |cause| cause.source());
+    let whole = causes.fold(error.to_string(), |whole, cause| {
+        format!("{whole}: {cause}")
+    });
+    eprintln!("{whole}");
+    ExitCode::FAILURE
+}
+
+async fn program() -> Result<(), Box<dyn std::error::Error>> {
     let servers = [
         Server::start().await?,
         Server::start().await?,
@@ -71,6 +90,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         before = snapshot.totals;
     }
     load.abort();
+    // As a debug page gives it out; what each line means is in `guides/what-to-look-at.md`.
+    println!("{}", serde_json::to_string_pretty(&route.snapshot())?);
     // From here on calls would go on, without a hedge.
     agent.shutdown().await;
     Ok(())

@@ -15,10 +15,11 @@ pub use crate::config::AgentBuilder;
 use crate::config::Settings;
 use crate::error::ConfigError;
 use crate::host::Host;
-use crate::link::{self, LinkHandle};
+use crate::link::{self, Dialer, LinkHandle};
 use crate::route::RouteBuilder;
+use crate::route::early::look_early;
 use crate::standalone;
-use crate::telemetry;
+use crate::telemetry::{self, Registered};
 
 pub(crate) use self::shared::Shared;
 pub use self::snapshot::AgentSnapshot;
@@ -40,6 +41,7 @@ pub struct Agent {
 pub(crate) struct Keeper {
     pub(crate) shared: Arc<Shared>,
     link: Mutex<Option<Arc<LinkHandle>>>,
+    _metrics: Option<Registered>,
 }
 
 impl std::fmt::Debug for Keeper {
@@ -76,16 +78,22 @@ impl Agent {
                 .as_ref()
                 .map(|opened| opened.file.clone()),
         ));
-        if let Some(registry) = &settings.registry {
-            telemetry::register(registry, &shared)?;
-        }
+        // Before anything is registered: a host that mends its settings can use its registry again.
+        let dialer = settings.link.as_ref().map(Dialer::new).transpose()?;
+        let metrics = settings
+            .registry
+            .as_ref()
+            .map(|registry| telemetry::register(registry, &shared))
+            .transpose()?;
         #[cfg(feature = "opentelemetry")]
         if let Some(meter) = &settings.meter {
             telemetry::observe(meter, &shared);
         }
-        let link = if let Some(settings) = settings.link {
+        tokio::spawn(end_with_runtime(Unattended(shared.clone())));
+        tokio::spawn(look_early(shared.clone()));
+        let link = if let Some(dialer) = dialer {
             let host: Arc<dyn Host> = shared.clone();
-            Some(Arc::new(link::spawn(host, &settings)?))
+            Some(Arc::new(link::spawn(host, dialer)))
         } else {
             tokio::spawn(look_after(shared.clone()));
             if let Some(opened) = settings.policy_file {
@@ -103,6 +111,7 @@ impl Agent {
             keeper: Arc::new(Keeper {
                 shared,
                 link: Mutex::new(link),
+                _metrics: metrics,
             }),
         })
     }
@@ -123,8 +132,8 @@ impl Agent {
         self.keeper.shared.instance
     }
 
-    /// How it stands towards its controller; [`LinkState::Fallback`] where it has none.
-    pub fn link_state(&self) -> LinkState {
+    /// How it stands towards its controller. None where it was built without one.
+    pub fn link_state(&self) -> Option<LinkState> {
         self.keeper.shared.link_state()
     }
 
@@ -157,6 +166,21 @@ impl Agent {
         // What is left then ends with its deadline.
         let _ = timeout(SHUTDOWN_MAX, tasks.tracker.wait()).await;
     }
+}
+
+/// Dropped, nobody looks after the agent any more: what nobody renews is not hedged by.
+struct Unattended(Arc<Shared>);
+
+impl Drop for Unattended {
+    fn drop(&mut self) {
+        self.0.close(Instant::now());
+    }
+}
+
+/// The runtime that the agent was built on may end before it: its tasks are dropped then, this one
+/// among them, and calls may go on elsewhere.
+async fn end_with_runtime(unattended: Unattended) {
+    unattended.0.tasks.stopping.cancelled().await;
 }
 
 /// An agent without a controller has nobody else to call its tick.

@@ -25,7 +25,8 @@ pub const HEDGE_MARK: &str = "hedge";
 pub enum AttemptKind {
     /// The first one.
     Primary,
-    /// The second one, sent because the first was slow.
+    /// A further one: because those before it were slow, or, where the policy hedges on errors, because
+    /// they failed.
     Hedge,
 }
 

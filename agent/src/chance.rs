@@ -6,6 +6,9 @@
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 
+/// Of splitmix64: odd, so that all states come before one comes again.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 thread_local! {
     /// 0: not begun yet.
     static STATE: Cell<u64> = const { Cell::new(0) };
@@ -18,7 +21,7 @@ pub(crate) fn draw() -> u64 {
     if state == 0 {
         state = begin();
     }
-    let next = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let next = state.wrapping_add(STEP);
     STATE.set(next);
     mix(next)
 }
@@ -59,6 +62,37 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// Even draws from a seed of one's own, for scripts and worlds of tests.
+#[cfg(test)]
+#[derive(Debug, Clone)]
+pub(crate) struct Dice(u64);
+
+#[cfg(test)]
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        mix(self.0)
+    }
+
+    /// Below `n`, which is not 0.
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.draw() % n
+    }
+
+    /// From 0 to 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        self.below(1 << 30) as f64 / f64::from(1 << 30)
+    }
+
+    pub(crate) fn percent(&mut self, of_all: u64) -> bool {
+        self.below(100) < of_all
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! The agent's settings, and the one place that reads them from the environment.
 
+use std::io;
 use std::path::PathBuf;
 
 use hedgerow_protocol::ids::{NameError, ServiceName, ZoneName};
 use hedgerow_protocol::session::Text;
 use secrecy::SecretString;
+use tokio::io::AsyncReadExt;
 
 use crate::agent::Agent;
 use crate::error::ConfigError;
@@ -148,7 +150,8 @@ impl AgentBuilder {
         self
     }
 
-    /// The host's registry, for the agent's metrics. Each agent of a process needs its own.
+    /// The host's registry, for the agent's metrics, which are taken out of it when the agent ends.
+    /// Agents that work at the same time need one each.
     pub fn registry(mut self, registry: prometheus::Registry) -> Self {
         self.registry = Some(registry);
         self
@@ -322,14 +325,28 @@ fn name<T>(
 }
 
 async fn read(field: &'static str, path: &PathBuf) -> Result<Vec<u8>, ConfigError> {
-    tokio::fs::read(path)
-        .await
-        .map_err(|source| ConfigError::File {
-            field,
-            path: path.clone(),
-            source,
-        })
+    let refused = |source| ConfigError::File {
+        field,
+        path: path.clone(),
+        source,
+    };
+    let mut bytes = Vec::new();
+    let file = tokio::fs::File::open(path).await.map_err(refused)?;
+    // Not to the end, whatever it is: some devices have none.
+    let mut file = file.take(FILE_BYTES_MAX + 1);
+    file.read_to_end(&mut bytes).await.map_err(refused)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        let expected = "larger than a megabyte; expected a token or certificates";
+        return Err(refused(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            expected,
+        )));
+    }
+    Ok(bytes)
 }
+
+/// Most bytes of a file with a token or certificates.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {

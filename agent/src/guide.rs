@@ -6,7 +6,7 @@ pub mod safe_to_hedge {
     #![doc = include_str!("../guides/safe-to-hedge.md")]
 
     #[cfg(doc)]
-    use crate::{Attempt, Call, Hold, Verdict};
+    use crate::{Attempt, Call, Hold, Route, Verdict};
 }
 
 pub mod what_to_look_at {

@@ -33,6 +33,7 @@ mod probation;
 mod race;
 mod replicas;
 mod route;
+pub mod snapshot;
 mod standalone;
 mod stats;
 mod sync;

@@ -27,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 pub use self::dial::LinkError;
-pub(crate) use self::dial::LinkSettings;
-use self::dial::{Dialer, Stream};
+use self::dial::Stream;
+pub(crate) use self::dial::{Dialer, LinkSettings};
 use self::lost::Lost;
 use self::state::{Input, Link, Notice, Output};
 use crate::host::Host;
@@ -62,8 +62,8 @@ impl Drop for LinkHandle {
 }
 
 /// Starts the link on the current runtime. Never waits for the controller: the agent works without.
-pub(crate) fn spawn(host: Arc<dyn Host>, settings: &LinkSettings) -> Result<LinkHandle, LinkError> {
-    let dialer = Arc::new(Dialer::new(settings)?);
+pub(crate) fn spawn(host: Arc<dyn Host>, dialer: Dialer) -> LinkHandle {
+    let dialer = Arc::new(dialer);
     let stop = CancellationToken::new();
     let driver = Driver {
         link: Link::new(host, Instant::now()),
@@ -71,10 +71,10 @@ pub(crate) fn spawn(host: Arc<dyn Host>, settings: &LinkSettings) -> Result<Link
         connection: Connection::None,
     };
     let task = tokio::spawn(driver.run(stop.clone()));
-    Ok(LinkHandle {
+    LinkHandle {
         stop,
         task: Mutex::new(Some(task)),
-    })
+    }
 }
 
 type Opening = Pin<Box<dyn Future<Output = Result<Stream, Lost>> + Send>>;

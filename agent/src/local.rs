@@ -19,7 +19,7 @@ const SECONDS_MAX: usize = 60;
 /// Seconds in a row that a verdict needs.
 const SECONDS_IN_A_ROW: u32 = 2;
 /// Share of push-back answers that is too much.
-const PUSH_BACK_LIMIT: f64 = 0.01;
+pub(crate) const PUSH_BACK_LIMIT: f64 = 0.01;
 /// Least time off.
 const LEAST_STAY: Duration = Duration::from_secs(10);
 /// Most times off within [`CHANGES_WINDOW`]; then off until the oldest of them is that old.
@@ -102,10 +102,21 @@ struct Off {
     since: Duration,
 }
 
+/// What a verdict rests on; None: too few calls to tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Shares {
+    /// Of primaries that failed, without the replicas that alone are at fault.
+    pub(crate) errors: Option<f64>,
+    /// Of attempts that were answered with push-back.
+    pub(crate) push_back: Option<f64>,
+}
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct OwnSwitch {
     seconds: VecDeque<Ended>,
+    /// At the end of the last second.
+    shares: Shares,
     off: Option<Off>,
     in_a_row: u32,
     /// When it went off, within the last hour.
@@ -115,6 +126,11 @@ pub(crate) struct OwnSwitch {
 impl OwnSwitch {
     pub(crate) fn off(&self) -> Option<OffReason> {
         self.off.map(|off| off.reason)
+    }
+
+    /// What was found at the end of the last second.
+    pub(crate) fn shares(&self) -> Shares {
+        self.shares
     }
 
     /// The shortest window with enough of what `count` counts.
@@ -143,6 +159,7 @@ impl OwnSwitch {
         let failing = self.failing(limit);
         let errors = self.window(|window| window.primaries).error_share(&failing);
         let push_back = self.window(|window| window.attempts).push_back_share();
+        self.shares = Shares { errors, push_back };
         match self.off {
             None => {
                 let failed = errors.is_some_and(|share| share > limit.get());

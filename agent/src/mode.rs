@@ -14,6 +14,8 @@
 //! the dependency, else the code's. After the agent's shutdown nobody renews anything any more, so
 //! nothing is hedged, whoever ordered it.
 
+mod policy;
+
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Directive, LiveValues, Mode, OffReason, Stamp, Standing};
@@ -26,6 +28,7 @@ use hedgerow_protocol::policy::{Intent, Policy};
 use hedgerow_protocol::report::LinkState;
 use hedgerow_protocol::units::{Budget, Quantile, Ratio, Threshold};
 
+pub use self::policy::{PolicyInForce, PolicySource};
 use crate::gate::Further;
 
 /// When the controller was last heard, for all routes of an agent.
@@ -47,6 +50,11 @@ impl Default for LinkClock {
 impl LinkClock {
     pub(crate) fn heard(&mut self, now: Duration) {
         self.last_word = self.last_word.max(Some(now));
+    }
+
+    /// Whether a controller ever said a word.
+    pub(crate) fn was_heard(&self) -> bool {
+        self.last_word.is_some()
     }
 
     pub(crate) fn set_heartbeat(&mut self, heartbeat: Duration) {
@@ -118,6 +126,8 @@ pub(crate) struct RouteMode {
     released: bool,
     /// What the service's code said, for when the policy file says nothing.
     code: Option<Box<Policy>>,
+    /// Whether the policy in force is the file's.
+    by_file: bool,
     /// The agent has shut down.
     closed: bool,
 }
@@ -166,6 +176,10 @@ fn own_cap(budget: Budget, calls_per_second: f64) -> f64 {
     (0.5 * budget.get() * calls_per_second).max(3.0)
 }
 
+fn default_error_limit() -> Ratio {
+    Ratio::clamped(0.05)
+}
+
 fn default_percentile() -> Quantile {
     Quantile::new(0.95).expect("0.95 is between 0 and 1")
 }
@@ -188,6 +202,7 @@ impl RouteMode {
             return;
         }
         let file = policy.map(|policy| Box::new(policy.clone()));
+        self.by_file = file.is_some();
         let policy = file.or_else(|| self.code.clone());
         self.source = policy.map_or(Source::Nobody, Source::Own);
     }
@@ -311,7 +326,7 @@ impl RouteMode {
     /// For the agent's own switch-off.
     pub(crate) fn error_limit(&self) -> Ratio {
         match &self.source {
-            Source::Nobody => Ratio::clamped(0.05),
+            Source::Nobody => default_error_limit(),
             Source::Directive(directive) => directive.standing.error_limit,
             Source::Own(policy) => policy.error_limit(),
         }

@@ -13,7 +13,7 @@ use std::fmt;
 use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::majority::{CALLS_MIN, Count, Reference};
 
-pub(crate) use self::ledger::{Finding, Floors, Ledger, Tally};
+pub(crate) use self::ledger::{Finding, Floors, Ledger, Look, Tally};
 
 /// What a replica is named for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]

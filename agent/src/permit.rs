@@ -24,7 +24,8 @@ const FURTHER: usize = 19;
 /// still taken, so that the next one is nearly always free.
 const LOOKS: u32 = 8;
 
-/// Lowest bits: how many hold the permit. A million holders of one attempt is not a program.
+/// Lowest bits: how many hold the permit. With a million holders of one attempt nobody counts any
+/// more, and the permit stays taken: too few permits then, but never one that is taken twice.
 const HOLDER: u64 = 1;
 const HOLDERS: u64 = (1 << 20) - 1;
 /// Set while this is a primary nobody has answered yet.
@@ -185,6 +186,17 @@ fn take(slot: &AtomicU64, lane: Lane, word: u64) -> bool {
     free
 }
 
+/// One holder less of several. True where the others went meanwhile, and it was the last.
+fn one_less(cell: &AtomicU64, answered: bool) -> bool {
+    let less = |word| {
+        let rest = if answered { word & !UNANSWERED } else { word };
+        let full = word & HOLDERS == HOLDERS;
+        Some(if full { rest } else { rest - HOLDER })
+    };
+    let before = cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+    before.is_ok_and(|word| word & HOLDERS == HOLDER)
+}
+
 #[derive(Debug)]
 pub(crate) struct SlotTable {
     regions: PerLane<Region>,
@@ -263,7 +275,9 @@ impl SlotTable {
     /// One more holder.
     pub(crate) fn hold(&self, slot: Slot) {
         let cell = self.region(slot).slot(slot);
-        cell.fetch_add(HOLDER, Ordering::Relaxed);
+        let more = |word| (word & HOLDERS < HOLDERS).then_some(word + HOLDER);
+        // Refused where it is full: a slot that is full stays so.
+        let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
     /// One holder less. True for the last one: the slot is free, the permit given back. `answered`:
@@ -273,14 +287,7 @@ impl SlotTable {
         let region = self.region(slot);
         let cell = region.slot(slot);
         let word = cell.load(Ordering::Acquire);
-        let last = word & HOLDERS == HOLDER || {
-            let gone = if answered {
-                HOLDER + (word & UNANSWERED)
-            } else {
-                HOLDER
-            };
-            cell.fetch_sub(gone, Ordering::AcqRel) & HOLDERS == HOLDER
-        };
+        let last = word & HOLDERS == HOLDER || one_less(cell, answered);
         if last {
             // Only holders add holders: with one left, nobody but us is here.
             cell.store(0, Ordering::Release);
@@ -356,6 +363,55 @@ mod tests {
         let word = began_word(3 * year);
         assert_eq!(age(word, 3 * year + 5 * MS), 5 * MS);
         assert_eq!(age(began_word(3 * year + 5 * MS), 3 * year), Duration::ZERO);
+    }
+
+    #[test]
+    fn x33_more_holders_than_can_be_counted_cost_their_permit_and_no_other() {
+        let table = SlotTable::new();
+        let slot = table.take(MS, 1, true);
+        for _ in 0..HOLDERS + 5 {
+            table.hold(slot);
+        }
+        assert_eq!(table.taken(), 1);
+        assert!(!table.release(slot, true));
+        assert_eq!(table.ages(100 * MS, MS).count(), 0, "it was answered");
+        let freed = (0..HOLDERS + 5).filter(|_| table.release(slot, false));
+        assert_eq!(freed.count(), 0, "nobody knows who is the last");
+        assert_eq!(table.taken(), 1);
+        let other = table.take(MS, 2, false);
+        assert!(!table.release(other, false) && table.release(other, false));
+    }
+
+    #[test]
+    fn x34_long_attempts_among_short_ones_do_not_make_the_table_grow_without_end() {
+        let table = SlotTable::new();
+        let mut long = std::collections::VecDeque::new();
+        let mut blocks = 0;
+        let mut state: u64 = 34;
+        let mut below = |n: usize| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) as usize % n
+        };
+        for round in 0..200_000 {
+            let short: Vec<_> = (0..12).map(|_| table.take(MS, 1, false)).collect();
+            if round % 3 == 0 {
+                let slot = table.take(MS, 1, false);
+                blocks = blocks.max(slot.block());
+                long.push_back(slot);
+            }
+            if long.len() > 600 + below(400) {
+                let at = below(long.len());
+                table.release(long.swap_remove_back(at).unwrap(), false);
+            }
+            for slot in short {
+                blocks = blocks.max(slot.block());
+                assert!(table.release(slot, false));
+            }
+        }
+        assert!(
+            blocks <= 6,
+            "{blocks} further blocks for a thousand attempts"
+        );
     }
 
     #[test]

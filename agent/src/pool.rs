@@ -25,18 +25,12 @@ use crate::replicas::{Member, Replicas};
 /// A replica on probation is taken in a tenth of the draws that fall on it, in 2^24 parts.
 const PROBATION_SHARE: u32 = (1 << 24) / 10;
 
-#[derive(Debug, Clone)]
-struct Place {
-    replica: Arc<Replica>,
-    probation: bool,
-}
-
 /// What the hot path reads.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     version: u64,
-    /// What may be picked.
-    places: Vec<Place>,
+    /// What may be picked: first those that are not on probation, `healthy` of them.
+    places: Vec<Arc<Replica>>,
     /// The same by name, and the replicas that callers pinned.
     by_name: BTreeMap<ReplicaName, Arc<Replica>>,
     healthy: usize,
@@ -119,24 +113,17 @@ impl Pool {
             Some(replica) if replica.zone == member.zone => replica.clone(),
             _ => self.new_replica(&member.name, member.zone.clone()),
         };
-        let mut places: Vec<_> = members
-            .iter()
-            .map(|member| Place {
-                replica: known(member),
-                probation: probation.contains(&member.name),
-            })
-            .collect();
-        let mut healthy = places.iter().filter(|place| !place.probation).count();
+        let mut places: Vec<_> = members.iter().map(known).collect();
+        let held_back = |replica: &Arc<Replica>| probation.contains(&replica.name);
+        places.sort_by_key(held_back);
+        let mut healthy = places.partition_point(|replica| !held_back(replica));
         if healthy == 0 {
             // Somebody has to answer: probation of all is probation of none.
-            for place in &mut places {
-                place.probation = false;
-            }
             healthy = places.len();
         }
         let mut by_name: BTreeMap<_, _> = places
             .iter()
-            .map(|place| (place.replica.name.clone(), place.replica.clone()))
+            .map(|replica| (replica.name.clone(), replica.clone()))
             .collect();
         // Replicas once pinned stay known, until the list changes: what left it is forgotten then.
         if old.version == version {
@@ -169,6 +156,12 @@ impl Pool {
             drop(probation);
             self.renew(None);
         }
+    }
+
+    /// What it picks from, where it has a list.
+    #[cfg(feature = "tonic")]
+    pub(crate) fn list(&self) -> Option<&Replicas> {
+        self.list.as_ref()
     }
 
     /// How many can be picked from; 0 where the caller pins them.
@@ -238,42 +231,50 @@ impl Pool {
     }
 }
 
-impl Snapshot {
-    /// One place, evenly, but for those on probation: a tenth of their share, or, not `first`, none.
-    #[inline]
-    fn draw(&self, bits: u32, first: bool) -> (&Place, bool) {
-        // Multiply-shift, as in `chance`: places are few, 32 bits are plenty.
-        let at = (u64::from(bits) * self.places.len() as u64) >> 32;
-        let place = &self.places[at as usize];
-        if !place.probation || (first && chance::one_in(PROBATION_SHARE)) {
-            return (place, false);
-        }
-        let healthy = self.places.iter().filter(|place| !place.probation);
-        let instead = healthy.clone().nth(chance::below(self.healthy));
-        (instead.unwrap_or(place), true)
-    }
+/// An index below `n`, evenly: multiply-shift, as in [`chance`]; places are few, 32 bits are plenty.
+#[inline]
+fn below(bits: u32, n: usize) -> usize {
+    ((u64::from(bits) * n as u64) >> 32) as usize
+}
 
-    /// The less loaded of two. None where there is no list.
+/// An index below `n` that is not `first`, evenly, from `drawn`, one below `n - 1`.
+#[inline]
+fn another(drawn: usize, first: usize) -> usize {
+    drawn + usize::from(drawn >= first)
+}
+
+impl Snapshot {
+    /// The less loaded of two different ones: were they drawn apart, each in `n` squared would go to
+    /// the most loaded of `n`, however dead. None where there is no list.
     #[inline]
     fn pick_primary(&self) -> Option<(&Arc<Replica>, bool)> {
         match self.places.as_slice() {
             [] => None,
-            [only] => Some((&only.replica, false)),
-            _ => {
+            [only] => Some((only, false)),
+            places => {
                 let bits = chance::draw();
-                let (first, skipped) = self.draw(bits as u32, true);
-                if first.probation {
-                    // Its tenth, no more: with hardly anything in flight it would win each
-                    // comparison, and get twice that.
-                    return Some((&first.replica, skipped));
+                let mut first = below(bits as u32, places.len());
+                let skipped = first >= self.healthy;
+                if skipped {
+                    if chance::one_in(PROBATION_SHARE) {
+                        // Its tenth, no more: with hardly anything in flight it would win each
+                        // comparison, and get twice that.
+                        return Some((&places[first], false));
+                    }
+                    first = chance::below(self.healthy);
                 }
-                let (second, skipped_again) = self.draw((bits >> 32) as u32, false);
-                let less = if second.replica.in_flight() < first.replica.in_flight() {
-                    second
+                let first_place = &places[first];
+                if self.healthy == 1 {
+                    return Some((first_place, skipped));
+                }
+                let second = below((bits >> 32) as u32, self.healthy - 1);
+                let second_place = &places[another(second, first)];
+                let less = if second_place.in_flight() < first_place.in_flight() {
+                    second_place
                 } else {
-                    first
+                    first_place
                 };
-                Some((&less.replica, skipped || skipped_again))
+                Some((less, skipped))
             }
         }
     }
@@ -285,16 +286,16 @@ impl Snapshot {
     ) -> Option<Arc<Replica>> {
         let avoided = |replica: &Replica| avoid.iter().flatten().any(|it| it.name == replica.name);
         let candidates = || {
-            self.places
+            self.places[..self.healthy]
                 .iter()
-                .filter(|place| !place.probation && !avoided(&place.replica))
-                .map(|place| &place.replica)
-                .filter(|replica| fits(replica))
+                .filter(|replica| !avoided(replica) && fits(replica))
         };
         let count = candidates().count();
-        let first = candidates().nth(chance::below(count))?;
-        // A replica may leave its share between the two looks: then there is no second.
-        let second = candidates().nth(chance::below(count)).unwrap_or(first);
+        let at = chance::below(count);
+        let first = candidates().nth(at)?;
+        // None where there is one only, or where a replica left its share between two looks.
+        let second = another(chance::below(count.saturating_sub(1)), at);
+        let second = candidates().nth(second).unwrap_or(first);
         let load = |replica: &Replica| replica.in_flight();
         Some(
             if load(second) < load(first) {

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use hedgerow_protocol::ids::ReplicaName;
 
-use crate::naming::{Finding, Floors, Ledger, NamedReplica};
+use crate::naming::{Finding, Floors, Ledger, Look, NamedReplica};
 
 /// One on probation of so many.
 const PART: usize = 3;
@@ -143,11 +143,14 @@ impl Probation {
             puts.retain(|at| now.saturating_sub(*at) < CHANGES_WINDOW);
             !puts.is_empty() && known.contains(replica)
         });
-        self.on_trial.retain(|replica| {
-            let finding = ledger.finding(replica, situation.floors);
-            finding == Finding::TooFew && known.contains(replica)
-        });
-        let mut changes = self.release(ledger, situation);
+        self.on_trial.retain(|replica| known.contains(replica));
+        let mut changes = Vec::new();
+        if !self.held.is_empty() || !self.on_trial.is_empty() {
+            let look = ledger.look(situation.floors);
+            self.on_trial
+                .retain(|replica| look.finding(replica) == Finding::TooFew);
+            changes = self.release(&look, situation);
+        }
         let places = situation.places / PART;
         for named in named {
             let held = self.held.iter().any(|held| held.replica == named.replica);
@@ -170,12 +173,12 @@ impl Probation {
 
     /// Lets go of those that are well, of those nothing can be said of, and of those that are too
     /// many.
-    fn release(&mut self, ledger: &Ledger, situation: &Situation<'_>) -> Vec<Change> {
+    fn release(&mut self, look: &Look<'_>, situation: &Situation<'_>) -> Vec<Change> {
         let now = situation.now;
         let mut changes = Vec::new();
         let mut stay = Vec::new();
         for mut held in std::mem::take(&mut self.held) {
-            let finding = ledger.finding(&held.replica, situation.floors);
+            let finding = look.finding(&held.replica);
             if finding != Finding::TooFew {
                 held.judged = now;
             }

@@ -114,6 +114,12 @@ impl Replicas {
         self.len() == 0
     }
 
+    /// Whether it is the same list, not one that only looks alike today.
+    #[cfg(feature = "tonic")]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.list, &other.list)
+    }
+
     /// Grows with each change.
     #[inline]
     pub(crate) fn version(&self) -> u64 {

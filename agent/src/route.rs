@@ -1,9 +1,11 @@
 //! A route: one operation of one dependency, as a service calls it.
 
 mod builder;
+pub(crate) mod early;
 mod estimate;
 mod judging;
 mod keeping;
+mod news;
 mod no_effect;
 mod shown;
 mod state;
@@ -18,12 +20,15 @@ use serde::Serialize;
 
 pub use self::builder::RouteBuilder;
 pub use self::no_effect::NoEffect;
+pub use self::shown::FurtherRefused;
+pub(crate) use self::shown::{NO_CONTROLLER, link};
 pub(crate) use self::state::{Limits, RouteState, Tasks};
 use crate::agent::Keeper;
 use crate::attempt::Attempt;
 use crate::classes::{CostClasses, cost_classes};
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
+use crate::mode::PolicyInForce;
 use crate::naming::NamedReplica;
 use crate::race;
 
@@ -37,8 +42,8 @@ pub struct Route {
 
 impl Route {
     /// Runs a call: `attempt` is asked for the primary and, where the primary is slow and a hedge is
-    /// allowed, once more for the hedge. The first good answer is the call's; the other attempt is
-    /// dropped. An error counts as a failure that another attempt could mend; where that is not so,
+    /// allowed, once more for the hedge; a third time at most, where the policy allows it. The first
+    /// good answer is the call's; the other attempts are dropped. An error counts as a failure that another attempt could mend; where that is not so,
     /// use [`call_with`](Self::call_with).
     ///
     /// Dropping the returned future gives the call up. The attempts' futures are `'static`, because
@@ -73,14 +78,18 @@ impl Route {
     /// # Panics
     /// Not by itself. Timers are tokio's, which panic outside of a runtime with time enabled; and a
     /// panic of `attempt`, or of the future it makes, is the caller's as if it had called it.
-    pub async fn call<T, E, F, Fut>(&self, call: Call, attempt: F) -> Result<T, CallError<E>>
+    pub fn call<T, E, F, Fut>(
+        &self,
+        call: Call,
+        attempt: F,
+    ) -> impl Future<Output = Result<T, CallError<E>>>
     where
         T: 'static,
         E: 'static,
         F: FnMut(Attempt) -> Fut,
         Fut: Future<Output = Result<T, E>> + Send + 'static,
     {
-        race::run(&self.state, call, Verdict::of_result::<T, E>, attempt).await
+        race::run(&self.state, call, Verdict::of_result::<T, E>, attempt)
     }
 
     /// The same, `classify` saying what each result means.
@@ -118,12 +127,12 @@ impl Route {
     ///
     /// # Panics
     /// As [`call`](Self::call).
-    pub async fn call_with<T, E, F, Fut, C>(
+    pub fn call_with<T, E, F, Fut, C>(
         &self,
         call: Call,
         classify: C,
         attempt: F,
-    ) -> Result<T, CallError<E>>
+    ) -> impl Future<Output = Result<T, CallError<E>>>
     where
         T: 'static,
         E: 'static,
@@ -131,10 +140,11 @@ impl Route {
         Fut: Future<Output = Result<T, E>> + Send + 'static,
         C: Fn(&Result<T, E>) -> Verdict + Clone + Send + 'static,
     {
-        race::run(&self.state, call, classify, attempt).await
+        race::run(&self.state, call, classify, attempt)
     }
 
-    /// Its names: dependency and operation.
+    /// Its names: dependency and operation. Beyond an agent's 64th route they are `__other__`, under
+    /// which all of those are counted.
     pub fn key(&self) -> &RouteKey {
         &self.state.key
     }
@@ -173,7 +183,11 @@ impl Route {
 /// Serialised, it is an object for people and their scripts: names and counters as they are here,
 /// times as numbers of milliseconds whose names end in `_ms`, histograms as their `count` and
 /// quantiles (`p50_ms`, `p95_ms`, `p99_ms`, `p999_ms`), refusals by reason. What is not known is
-/// null.
+/// null. Beside the counters are `hedges_sent` and `hedges_won`, the sums of their kinds: the hedge
+/// rate is `hedges_sent / started`, the win rate `hedges_won / hedges_sent`. One is shown, line by
+/// line, in [what to look at](crate::guide::what_to_look_at).
+///
+/// The types of its fields are in [`snapshot`](crate::snapshot).
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RouteSnapshot {
@@ -183,13 +197,23 @@ pub struct RouteSnapshot {
     /// What it has counted since the agent began.
     #[serde(serialize_with = "shown::totals")]
     pub totals: Totals,
+    /// What [`Totals::further_refused`] is made of: why hedges beyond a call's first, or on error,
+    /// were not sent.
+    pub further_refused: FurtherRefused,
+    /// The policy it goes by, and whose that is. [`PolicySource::None`] is why a route observes that
+    /// was meant to hedge.
+    ///
+    /// [`PolicySource::None`]: crate::snapshot::PolicySource::None
+    pub policy: PolicyInForce,
     /// What it does now.
     #[serde(serialize_with = "shown::effective")]
     pub effective: Effective,
     /// Attempts alive now.
     pub attempts_in_flight: u64,
-    /// How the agent stands towards its controller.
-    pub link: LinkState,
+    /// How the agent stands towards its controller. None, shown as `none`, where it was built
+    /// without one.
+    #[serde(serialize_with = "shown::link")]
+    pub link: Option<LinkState>,
     /// What callers of calls that may be hedged have waited since the agent began.
     #[serde(serialize_with = "shown::latencies")]
     pub treated: Histogram,
@@ -198,6 +222,10 @@ pub struct RouteSnapshot {
     pub holdout: Histogram,
     /// Replicas that are what is slow or failing by this agent's own figures, and those on
     /// probation for it. Left out of its threshold and its errors.
+    ///
+    /// A replica that is not on [`probation`](Self::probation) is judged anew each second. One that is
+    /// keeps the figures it was last named by, as old as its probation may be: its few calls since
+    /// then decide when it comes back, and are named again only once there are enough of them.
     pub named: Vec<NamedReplica>,
     /// Replicas that get a tenth of their share of primaries and no hedges: by the controller's
     /// word, or, without one, by the agent's own figures.
@@ -207,12 +235,15 @@ pub struct RouteSnapshot {
 }
 
 impl RouteSnapshot {
-    pub(crate) fn of(state: &RouteState, link: LinkState) -> Self {
+    pub(crate) fn of(state: &RouteState, link: Option<LinkState>) -> Self {
         let [treated, holdout] = state.lifetime();
         let (named, no_effect) = state.findings();
+        let (totals, further_refused) = state.recorder.totals_and_further();
         Self {
             key: state.key.clone(),
-            totals: state.recorder.totals(),
+            totals,
+            further_refused: FurtherRefused::new(further_refused),
+            policy: state.policy(),
             effective: state.effective(),
             attempts_in_flight: state.attempts_alive(),
             link,
@@ -227,7 +258,7 @@ impl RouteSnapshot {
     /// Two kinds of calls under the route's one name, cheap ones and expensive ones, where what
     /// callers waited clearly shows two. They share one threshold, which is right for neither: give
     /// each kind an operation name of its own. (A replica that is several times slower than the
-    /// others looks alike; that one is named on the controller's pages.)
+    /// others looks alike; that one is in [`named`](Self::named).)
     ///
     /// None where there is one kind, or fewer than 1,000 calls to tell by. Less than a tenth that is
     /// slow is no kind but a tail. Looks at some hundred numbers: for a debug page, not for each call.

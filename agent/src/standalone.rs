@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! content as last seen ──────────────────────────────────────► nothing to do
-//!    │ another one: read again a second later
+//!    │ another one: read again half a second later
 //!    ├─ changed once more ───► it is being written: wait for the next look
 //!    └─ the same twice ──────► parsed ──► good: every route is given its policy
 //!                                    └──► bad, or gone: the last good one stays, counted, logged once
@@ -12,6 +12,7 @@
 
 mod file;
 mod policies;
+mod taken;
 mod watch;
 
 pub use self::policies::PolicyFileError;

@@ -90,18 +90,28 @@ impl Books {
         }
     }
 
-    /// Ends a second: its samples, and its counters' growth.
-    pub(crate) fn end_second(&mut self, recorder: &Recorder) -> Second {
+    /// The second under way: its samples, and its counters' growth, so far.
+    pub(crate) fn so_far(&mut self, recorder: &Recorder) -> Second {
         self.drain(recorder);
         let samples = std::array::from_fn(|i| sparse(&self.second[i]));
+        let totals = recorder.totals();
+        let growth = totals.since(&self.totals).expect("counters only grow");
+        Second {
+            samples,
+            totals,
+            growth,
+        }
+    }
+
+    /// Ends a second.
+    pub(crate) fn end_second(&mut self, recorder: &Recorder) -> Second {
+        let ended = self.so_far(recorder);
         let second = self.second.iter_mut();
         second
             .filter(|series| !series.is_empty())
             .for_each(Histogram::clear);
-        let totals = recorder.totals();
-        let growth = totals.since(&self.totals).expect("counters only grow");
-        self.totals = totals;
-        Second { samples, growth }
+        self.totals = ended.totals;
+        ended
     }
 
     /// What callers waited since the agent began: treated, held out.
@@ -116,6 +126,8 @@ impl Books {
 pub(crate) struct Second {
     /// By [`Series`].
     pub(crate) samples: [SparseHistogram; Series::REPORTED],
+    /// At its end.
+    totals: Totals,
     /// What its counters grew by.
     pub(crate) growth: Totals,
 }
@@ -148,6 +160,10 @@ mod tests {
         let recorder = Recorder::new();
         let mut books = Books::new();
         recorder.record(Series::Treated, MS);
+        for _ in 0..2 {
+            let so_far = books.so_far(&recorder);
+            assert_eq!(so_far.samples[Series::Treated as usize].count(), 1);
+        }
         let second = books.end_second(&recorder);
         assert_eq!(second.samples[Series::Treated as usize].count(), 1);
         assert_eq!(books.report(&recorder)[Series::Treated as usize].count(), 1);

@@ -20,5 +20,5 @@ mod span;
 
 #[cfg(feature = "opentelemetry")]
 pub(crate) use self::meter::observe;
-pub(crate) use self::prometheus::register;
+pub(crate) use self::prometheus::{Registered, register};
 pub(crate) use self::span::Told;

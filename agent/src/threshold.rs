@@ -6,6 +6,7 @@
 //! sink below what it is meant to be and the rate run away (C07). Replicas that are what is slow are
 //! left out: with one of three unreachable the threshold would climb to the deadline (B08, C09).
 
+mod flat;
 mod room;
 mod trim;
 
@@ -60,8 +61,17 @@ impl Second {
     }
 }
 
+/// What a threshold is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Aimed {
+    /// This quantile.
+    Exactly(Quantile),
+    /// Or, where hardly more calls would cross it, a far earlier one.
+    OrWhereFlat(Quantile),
+}
+
 /// The last minute of a route's primaries, or as much of it as is looked at.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Windows {
     seconds: VecDeque<Second>,
 }
@@ -194,7 +204,7 @@ impl Windows {
     /// what is unanswered now.
     pub(crate) fn threshold(
         &self,
-        percentile: Quantile,
+        aim: Aimed,
         named: &BTreeSet<ReplicaName>,
         in_flight: &Histogram,
     ) -> Option<Threshold> {
@@ -205,7 +215,12 @@ impl Windows {
                 return None;
             }
             let _ = censored.add(in_flight);
-            SurvivalCurve::estimate(&done, &censored).quantile(percentile.get())
+            let calls = done.count() + censored.count();
+            let curve = SurvivalCurve::estimate(&done, &censored);
+            match aim {
+                Aimed::Exactly(percentile) => curve.quantile(percentile.get()),
+                Aimed::OrWhereFlat(percentile) => flat::threshold(&curve, percentile.tail(), calls),
+            }
         };
         let threshold = quantile(window).max(quantile((LONGER * window).min(SECONDS_MAX)))?;
         Some(Threshold::clamped(threshold))
@@ -244,7 +259,8 @@ mod tests {
 
     fn p95(windows: &Windows) -> Option<Threshold> {
         let named = windows.named(0.05, &[]);
-        windows.threshold(Quantile::new(0.95).unwrap(), &named, &Histogram::new())
+        let aim = Aimed::OrWhereFlat(Quantile::new(0.95).unwrap());
+        windows.threshold(aim, &named, &Histogram::new())
     }
 
     /// A hundred calls of each of three replicas; those of the last one get no answer and are given

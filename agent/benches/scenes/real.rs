@@ -73,8 +73,7 @@ fn of(run: &Run, from: Duration, until: Duration) -> Fields {
         ),
     ];
     fields.extend(figures::waits(&calls));
-    // An agent looks after itself each second: where the warm-up was over before that, the first
-    // calls measured have no threshold yet.
+    // Where the warm-up was over before there was a threshold, the first calls measured have none.
     let first = run.samples.iter().find(|(_, s)| s.threshold_ms.is_finite());
     if let Some((at, _)) = first {
         let late = at.as_secs_f64() - from.as_secs_f64();

@@ -27,7 +27,7 @@ pub enum OffReason {
     Policy,
     /// More automatic changes in an hour than are allowed: off until a person looks.
     TooManyChanges,
-    /// A reason of a newer version: off, whatever it is (P17).
+    /// A reason of a newer version: off, whatever it is.
     Unknown,
 }
 
@@ -87,7 +87,7 @@ impl Mode {
 }
 
 /// The order of directives for one route: by epoch, then policy revision, then mode sequence. An
-/// agent never goes back to a lower one (P5).
+/// agent never goes back to a lower one.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -205,7 +205,7 @@ pub struct DirectiveSet {
     pub nonce: u64,
     /// One for each route the agent reported and the controller knows.
     pub directives: Vec<Directive>,
-    /// Whether an empty set is meant: an empty one that does not say so is refused (B62).
+    /// Whether an empty set is meant: an empty one that does not say so is refused.
     pub empty_is_meant: bool,
 }
 

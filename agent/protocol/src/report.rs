@@ -155,9 +155,11 @@ totals! {
     primary_finished,
     /// Primaries that failed.
     primary_errors,
-    /// First and second hedges that ended by themselves.
+    /// Hedges of slow calls that ended by themselves. Those sent on error are in neither this nor
+    /// [`hedge_errors`](Self::hedge_errors), nor in any histogram of attempts: they are no sample of
+    /// what a hedge of a slow call does.
     hedge_finished,
-    /// Hedges that failed.
+    /// Of these, those that failed.
     hedge_errors,
     /// Attempts answered by 429, RESOURCE_EXHAUSTED or a push-back header.
     push_back,
@@ -174,7 +176,7 @@ totals! {
     /// Replica picks that a directive's probation turned away.
     probation_skipped,
     /// Eligible calls unanswered at first whose deadline came no later than the threshold: they
-    /// could not cross. Where these are nearly all, the policy has no effect (B23).
+    /// could not cross. Where these are nearly all, the policy has no effect.
     threshold_past_deadline,
 }
 
@@ -182,6 +184,11 @@ impl Totals {
     /// All hedges sent, for whatever reason: the extra load.
     pub fn hedges(&self) -> u64 {
         sum([self.hedged, self.hedged_again, self.hedged_on_error])
+    }
+
+    /// All hedges that answered first, for whatever reason they were sent.
+    pub fn hedges_won(&self) -> u64 {
+        sum([self.won, self.won_on_error])
     }
 
     /// Counts a refusal.
@@ -194,7 +201,7 @@ impl Totals {
         self.refused[reason as usize]
     }
 
-    /// Refuses what no honest agent can report (P12). Exact, without any slack: an agent counts the
+    /// Refuses what no honest agent can report. Exact, without any slack: an agent counts the
     /// larger of two ordered counters first and reads it last.
     pub fn check(&self) -> Result<(), ReportError> {
         let ordered = self.of_calls().into_iter().chain(self.of_attempts());

@@ -24,7 +24,7 @@ pub const INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Longest interval between reports: the controller's windows end there.
 pub const REPORT_INTERVAL_MAX: Duration = Duration::from_mins(1);
 /// Longest interval between heartbeats: three must fit into the 30 s in which a dead stream is to
-/// be noticed (P9).
+/// be noticed.
 pub const HEARTBEAT_MAX: Duration = Duration::from_secs(10);
 /// Longest time an agent lets itself be sent away: a mistake must not cost the fleet a day.
 pub const COME_BACK_MAX: Duration = Duration::from_hours(1);
@@ -220,7 +220,7 @@ pub struct Refused {
     pub nonce: u64,
     /// The directive's route. None: its name was unusable, or the whole set is refused.
     pub route: Option<RouteKey>,
-    /// The refused directive's stamp, where it had one: not sent again until it changes (P4).
+    /// The refused directive's stamp, where it had one: not sent again until it changes.
     pub stamp: Option<Stamp>,
     /// The field and what was expected. Never empty: its presence is what makes it a refusal.
     pub reason: Text,
@@ -231,7 +231,7 @@ pub struct Refused {
 pub struct Heartbeat {
     /// Counts on this stream; the answer repeats it.
     pub number: u64,
-    /// [`held_hash`] of what the agent holds: a lost push heals within one heartbeat (P6).
+    /// [`held_hash`] of what the agent holds: a lost push heals within one heartbeat.
     pub held_hash: u64,
 }
 
@@ -291,7 +291,7 @@ pub struct ComeBack {
 pub enum ComeBackReason {
     /// The controller shuts down.
     Draining,
-    /// It admits at a bounded rate, or has as many agents as it takes (P7).
+    /// It admits at a bounded rate, or has as many agents as it takes.
     Busy,
     /// The stream is old: a new one may land on another controller.
     Rebalance,
@@ -311,7 +311,7 @@ impl ComeBackReason {
     }
 }
 
-/// A set of directives as it was received: each stands or falls alone (P3).
+/// A set of directives as it was received: each stands or falls alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecodedSet {
     /// Its delivery.
@@ -368,7 +368,7 @@ impl From<RefusedSet> for Refused {
 }
 
 /// One number for what an agent holds, computed alike on both sides: where they differ, the
-/// controller sends the whole set again (P6).
+/// controller sends the whole set again.
 ///
 /// FNV-1a, 64 bits, over the routes sorted by dependency, then operation, as bytes; for each: the
 /// dependency, a zero byte, the operation, a zero byte, then epoch, revision and mode sequence,

@@ -66,7 +66,7 @@ impl Quantile {
     }
 }
 
-/// Copies of one call at most, the primary among them: 2 or 3 (P8).
+/// Copies of one call at most, the primary among them: 2 or 3.
 ///
 /// ```
 /// use hedgerow_protocol::units::AttemptLimit;
@@ -148,7 +148,7 @@ impl Ratio {
     }
 }
 
-/// Hedges allowed as a share of eligible finished calls: above 0, at most 25 % (P8), or exactly
+/// Hedges allowed as a share of eligible finished calls: above 0, at most 25 %, or exactly
 /// [`Budget::ZERO`] where a controller lends nothing for now.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "StoredBudget", into = "f64")]

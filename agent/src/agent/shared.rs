@@ -69,27 +69,19 @@ impl Shared {
     /// it is counted with all others that are too many.
     pub(crate) fn add(
         &self,
-        key: RouteKey,
+        key: &RouteKey,
         limits: Limits,
         replicas: Option<Replicas>,
         mode: RouteMode,
     ) -> Result<Arc<RouteState>, ConfigError> {
         let mut routes = self.routes.write();
-        if routes.contains_key(&key) {
-            return Err(ConfigError::DuplicateRoute(key));
+        if routes.contains_key(key) {
+            return Err(ConfigError::DuplicateRoute(key.clone()));
         }
-        let anywhere = RouteState::anywhere(&key);
+        let anywhere = RouteState::anywhere(key);
         let (tasks, birth) = (self.tasks.clone(), self.birth);
         let named = routes.len() - usize::from(routes.contains_key(&RouteKey::other()));
         if named == ROUTES_PER_AGENT_MAX {
-            if self.unreported.fetch_add(1, Ordering::Relaxed) == 0 {
-                tracing::warn!(
-                    route = %key,
-                    "more than {ROUTES_PER_AGENT_MAX} routes; this one and all that follow observe \
-                     only and are counted together under {}",
-                    RouteKey::other()
-                );
-            }
             let other = routes.entry(RouteKey::other()).or_insert_with_key(|key| {
                 let (key, mode) = (key.clone(), RouteMode::default());
                 let (anywhere, tasks) = (RouteState::anywhere(&key), tasks.clone());
@@ -102,7 +94,17 @@ impl Shared {
                     birth,
                 ))
             });
-            return Ok(Arc::new(other.folded(limits, (replicas, anywhere))));
+            let route = Arc::new(other.folded(limits, (replicas, anywhere)));
+            drop(routes);
+            if self.unreported.fetch_add(1, Ordering::Relaxed) == 0 {
+                tracing::warn!(
+                    route = %key,
+                    "more than {ROUTES_PER_AGENT_MAX} routes; this one and all that follow observe \
+                     only and are counted together under {}",
+                    RouteKey::other()
+                );
+            }
+            return Ok(route);
         }
         let places = (replicas, anywhere);
         let route = Arc::new(RouteState::new(
@@ -120,7 +122,7 @@ impl Shared {
         if self.closed.load(Ordering::SeqCst) {
             route.close(now, &self.link.lock());
         }
-        routes.insert(key, route.clone());
+        routes.insert(key.clone(), route.clone());
         Ok(route)
     }
 
@@ -162,9 +164,19 @@ impl Shared {
         self.not_taken[what as usize].load(Ordering::Relaxed)
     }
 
-    pub(crate) fn link_state(&self) -> LinkState {
+    /// None without a controller: there is nothing to stand towards.
+    pub(crate) fn link_state(&self) -> Option<LinkState> {
         let now = self.since_birth(Instant::now());
-        self.link.lock().state(now, LEASE_DEFAULT)
+        let link = *self.link.lock();
+        let state = link.state(now, LEASE_DEFAULT);
+        (self.has_controller || link.was_heard()).then_some(state)
+    }
+
+    /// Looks for a route's first threshold in the second under way. True where nothing is left to
+    /// look for.
+    pub(crate) fn look_early(&self, route: &RouteState, now: Instant) -> bool {
+        let link = *self.link.lock();
+        route.look_early(self.since_birth(now), &link)
     }
 
     fn since_birth(&self, now: Instant) -> Duration {

@@ -14,8 +14,9 @@ use crate::route::RouteSnapshot;
 pub struct AgentSnapshot {
     /// Which agent this is, on the controller's pages and in metrics.
     pub instance: InstanceId,
-    /// How it stands towards its controller.
-    pub link: LinkState,
+    /// How it stands towards its controller. None, shown as `none`, where it was built without one.
+    #[serde(serialize_with = "crate::route::link")]
+    pub link: Option<LinkState>,
     /// Its routes, by name.
     pub routes: Vec<RouteSnapshot>,
     /// Routes beyond the 64 that an agent reports: they observe only.

@@ -4,6 +4,8 @@ use hedgerow_protocol::ids::ReplicaName;
 use http::Uri;
 use http::uri::{PathAndQuery, Scheme};
 
+use crate::eligibility::Verdict;
+
 /// What went wrong with one attempt of an HTTP client.
 ///
 /// ```
@@ -26,6 +28,12 @@ pub enum AttemptError<E> {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The request's URI has no path: nothing was sent.
+    #[error("{asked} is no path: expected one that begins with /, as in /items/7")]
+    Path {
+        /// The URI as given.
+        asked: Uri,
+    },
     /// The client's own error, word for word.
     #[error("the request failed")]
     Failed(#[source] E),
@@ -36,14 +44,27 @@ impl<E> AttemptError<E> {
     pub fn into_failed(self) -> Option<E> {
         match self {
             Self::Failed(error) => Some(error),
-            Self::Address { .. } => None,
+            Self::Address { .. } | Self::Path { .. } => None,
         }
+    }
+}
+
+/// What an attempt without an answer means: another replica may do better, but for a request that
+/// is at fault itself.
+pub(crate) fn verdict_of<E>(error: &AttemptError<E>) -> Verdict {
+    match error {
+        AttemptError::Path { .. } => Verdict::Fatal,
+        AttemptError::Address { .. } | AttemptError::Failed(_) => Verdict::Retryable,
     }
 }
 
 /// The same path at the replica: its scheme (`http` where it names none), its authority, and the
 /// path of its own, if it has one, before the request's.
 pub(crate) fn at_replica<E>(uri: &Uri, replica: &ReplicaName) -> Result<Uri, AttemptError<E>> {
+    if uri.path_and_query().is_none() {
+        // Only a host: whoever wrote `items` did not ask for `/`.
+        return Err(AttemptError::Path { asked: uri.clone() });
+    }
     join(uri, replica.as_str()).map_err(|error| no_address(replica, error))
 }
 
@@ -97,5 +118,21 @@ mod tests {
             assert_eq!(join(&uri, replica).unwrap().to_string(), expected);
         }
         assert!(join(&Uri::from_static("/"), "a:1:2").is_err());
+    }
+
+    #[test]
+    fn a_uri_without_a_path_is_refused_and_no_other_replica_is_asked() {
+        let replica = ReplicaName::new("b:81").unwrap();
+        for (asked, sent) in [("items", false), ("/items", true), ("http://items", true)] {
+            let at = at_replica::<()>(&asked.parse().unwrap(), &replica);
+            assert_eq!(at.is_ok(), sent, "{asked}");
+        }
+        let error = at_replica::<()>(&Uri::from_static("items"), &replica).unwrap_err();
+        assert_eq!(verdict_of(&error), Verdict::Fatal);
+        assert_eq!(
+            error.to_string(),
+            "items is no path: expected one that begins with /, as in /items/7"
+        );
+        assert!("items/7".parse::<Uri>().is_err(), "refused by http itself");
     }
 }

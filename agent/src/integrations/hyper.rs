@@ -1,8 +1,9 @@
 //! Any tower service of HTTP requests, hedged: hyper-util's `Client` above all.
 //!
 //! GET, HEAD and OPTIONS are taken for idempotent, other methods only where the request carries a
-//! [`Call`] that says so. A request's URI needs only its path: scheme and authority are the
-//! replica's. The race ends when a response's head is there; the loser is dropped then, and the
+//! [`Call`] that says so. A request's URI needs only its path, which begins with `/`: scheme and
+//! authority are the replica's. A URI without a path (`items`, which `http` takes for a host) is
+//! refused with [`AttemptError::Path`], and not sent. The race ends when a response's head is there; the loser is dropped then, and the
 //! winner's body, a [`HeldBody`], keeps its permit until it is read. What a head means is told by
 //! [`verdict`](super::verdict).
 //!
@@ -48,12 +49,12 @@ use http::{Request, Response};
 use http_body::Body;
 use tower::{Service, ServiceExt};
 
-use super::address::{AttemptError, at_replica};
+use super::address::{AttemptError, at_replica, verdict_of};
 use super::body::HeldBody;
 use super::mark::{call_of, mark};
 use super::verdict::HttpVerdicts;
 use crate::attempt::Attempt;
-use crate::eligibility::{Call, Verdict};
+use crate::eligibility::Call;
 use crate::error::CallError;
 use crate::route::Route;
 
@@ -135,7 +136,7 @@ where
             };
             let classify = move |result: &Result<Response<HeldBody<R>>, _>| match result {
                 Ok(answer) => verdicts.of(answer.status(), answer.headers()),
-                Err(_) => Verdict::Retryable,
+                Err(error) => verdict_of(error),
             };
             route.call_with(call, classify, attempts).await
         })

@@ -32,12 +32,12 @@
 use http::{Response, Uri};
 use reqwest::{Body, Client, Method, Request, RequestBuilder, ResponseBuilderExt, Url};
 
-use super::address::{AttemptError, at_replica, no_address};
+use super::address::{AttemptError, at_replica, no_address, verdict_of};
 use super::body::HeldBody;
 use super::mark::{call_of, mark};
 use super::verdict::HttpVerdicts;
 use crate::attempt::Attempt;
-use crate::eligibility::{Call, Verdict};
+use crate::eligibility::Call;
 use crate::error::CallError;
 use crate::route::Route;
 
@@ -82,12 +82,14 @@ impl HedgedClient {
         self
     }
 
-    /// Begins a request to whichever replica is picked: `path`, with its query, begins with `/`. To
-    /// be finished with reqwest's `build`, not `send`, which knows of no replica.
+    /// Begins a request to whichever replica is picked, for `path` and its query; a `/` that it does
+    /// not begin with is put before it. To be finished with reqwest's `build`, not `send`, which knows
+    /// of no replica.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let slash = if path.starts_with('/') { "" } else { "/" };
         // `invalid` is a domain that never resolves: what goes there was not executed here.
         self.client
-            .request(method, format!("http://replica.invalid{path}"))
+            .request(method, format!("http://replica.invalid{slash}{path}"))
     }
 
     /// Runs a request: hedged where its method changes nothing. Only path and query of its URL
@@ -137,7 +139,7 @@ impl HedgedClient {
         let verdicts = self.verdicts.clone();
         let classify = move |result: &Result<reqwest::Response, _>| match result {
             Ok(answer) => verdicts.of(answer.status(), answer.headers()),
-            Err(_) => Verdict::Retryable,
+            Err(error) => verdict_of(error),
         };
         self.route.call_with(call, classify, attempts).await
     }

@@ -139,7 +139,7 @@ impl Settings {
 
 impl HedgedChannel {
     /// Settings of a channel on `route`, for the methods that are given none of their own.
-    /// `replicas` are the route's: their names are addresses, `host:port` or `http://host:port`, or
+    /// `replicas` are the route's, the same list or a clone of it: their names are addresses, `host:port` or `http://host:port`, or
     /// `https://host:port` with TLS set by [`HedgedChannelBuilder::endpoint`]. Each is connected when
     /// it is first used; the list is followed as it changes.
     pub fn builder(route: Route, replicas: Replicas) -> HedgedChannelBuilder {

@@ -86,23 +86,30 @@ impl Ledger {
         }
     }
 
-    fn judged(&self, why: NamedFor, floors: Floors) -> Judged<'_> {
-        let counts = self.seconds.iter().map(move |second| {
-            let tallies = second.iter();
-            tallies.map(move |(name, tally)| (name, tally.count(why)))
-        });
-        judged(counts, floors.of(why))
+    /// Looks at the minute. Dear with many replicas: once for all that is asked of one second.
+    pub(crate) fn look(&self, floors: Floors) -> Look<'_> {
+        Look(NamedFor::ALL.map(|why| {
+            let counts = self.seconds.iter().map(|second| {
+                let tallies = second.iter();
+                tallies.map(|(name, tally)| (name, tally.count(why)))
+            });
+            (why, judged(counts, floors.of(why)))
+        }))
     }
+}
 
-    /// Who is named now: the failing ones first, then by how far they stand out; each once, at most
+/// What the last minute says of each replica, of each thing it may be named for.
+pub(crate) struct Look<'a>([(NamedFor, Judged<'a>); NamedFor::ALL.len()]);
+
+impl Look<'_> {
+    /// Who is named: the failing ones first, then by how far they stand out; each once, at most
     /// half of the replicas that get calls.
-    pub(crate) fn named(&self, floors: Floors) -> Vec<NamedReplica> {
+    pub(crate) fn named(&self) -> Vec<NamedReplica> {
         let mut found: Vec<NamedReplica> = Vec::new();
         let mut most = 0;
-        for why in NamedFor::ALL {
-            let judged = self.judged(why, floors);
+        for (why, judged) in &self.0 {
             most = most.max(judged.active / 2);
-            let mut named = judged.standing_out(why);
+            let mut named = judged.standing_out(*why);
             named.retain(|new| found.iter().all(|named| named.replica != new.replica));
             found.append(&mut named);
         }
@@ -111,16 +118,15 @@ impl Ledger {
     }
 
     /// What can be said of `replica`.
-    pub(crate) fn finding(&self, replica: &ReplicaName, floors: Floors) -> Finding {
+    pub(crate) fn finding(&self, replica: &ReplicaName) -> Finding {
         let mut finding = Finding::Well;
-        for why in NamedFor::ALL {
-            let judged = self.judged(why, floors);
+        for (why, judged) in &self.0 {
             let Some((own, reference)) = judged.replicas.get(replica) else {
                 finding = Finding::TooFew;
                 continue;
             };
             if reference.stands_out(*own).is_some() {
-                return Finding::Named(NamedReplica::new(replica, why, *own, reference));
+                return Finding::Named(NamedReplica::new(replica, *why, *own, reference));
             }
             if own.share() > TIMES_TO_RELEASE * reference.share && finding == Finding::Well {
                 finding = Finding::Between;
@@ -194,14 +200,14 @@ mod tests {
             (tally(0, 0, 0), "too few"),
         ] {
             let ledger = ledger(last);
-            let found = match ledger.finding(&name("d:1"), FLOORS) {
+            let found = match ledger.look(FLOORS).finding(&name("d:1")) {
                 Finding::Named(named) => named.to_string(),
                 Finding::Between => "between".to_owned(),
                 Finding::Well => "well".to_owned(),
                 Finding::TooFew => "too few".to_owned(),
             };
             assert_eq!(found, expected, "{last:?}");
-            let named = ledger.named(FLOORS);
+            let named = ledger.look(FLOORS).named();
             assert_eq!(
                 named.len(),
                 usize::from(expected.contains(" is ")),
@@ -219,7 +225,7 @@ mod tests {
             ..Tally::default()
         };
         assert_eq!(
-            ledger(silent).finding(&name("d:1"), FLOORS),
+            ledger(silent).look(FLOORS).finding(&name("d:1")),
             Finding::TooFew
         );
     }
@@ -228,8 +234,8 @@ mod tests {
     fn what_is_forgotten_counts_no_more() {
         let mut ledger = ledger(tally(300, 300, 0));
         ledger.forget(&name("d:1"));
-        assert_eq!(ledger.finding(&name("d:1"), FLOORS), Finding::TooFew);
-        assert_eq!(ledger.finding(&name("a:1"), FLOORS), Finding::Well);
+        assert_eq!(ledger.look(FLOORS).finding(&name("d:1")), Finding::TooFew);
+        assert_eq!(ledger.look(FLOORS).finding(&name("a:1")), Finding::Well);
     }
 
     #[test]
@@ -243,7 +249,8 @@ mod tests {
             (name("e:1"), tally(300, 15, 90)),
         ]);
         let named: Vec<_> = ledger
-            .named(FLOORS)
+            .look(FLOORS)
+            .named()
             .into_iter()
             .map(|n| (n.replica, n.why))
             .collect();
@@ -260,8 +267,8 @@ mod tests {
         for _ in 0..59 {
             ledger.push(second(Tally::default()));
         }
-        assert_eq!(ledger.named(FLOORS).len(), 1);
+        assert_eq!(ledger.look(FLOORS).named().len(), 1);
         ledger.push(second(Tally::default()));
-        assert!(ledger.named(FLOORS).is_empty());
+        assert!(ledger.look(FLOORS).named().is_empty());
     }
 }

@@ -47,13 +47,47 @@ fn one_replica_or_none_leaves_nowhere_to_hedge() {
 }
 
 #[test]
-fn the_less_loaded_of_two_is_taken() {
-    let pool = pool(&[("a:1", None), ("b:1", None)]);
-    let busy = pool.pinned(&name("a:1"));
-    (0..5).for_each(|_| busy.attempt_begins(false));
-    let seen = primaries(&pool, 4000);
-    // a:1 only where both draws fall on it.
-    assert!((800..1200).contains(&seen["a:1"]), "{seen:?}");
+fn the_most_loaded_of_any_number_gets_nothing() {
+    let members = ["a:1", "b:1", "c:1", "d:1", "e:1"].map(|name| (name, None));
+    for n in 2..=members.len() {
+        chance::seed(n as u64);
+        let pool = pool(&members[..n]);
+        let busy = pool.pinned(&name("a:1"));
+        (0..5).for_each(|_| busy.attempt_begins(false));
+        let seen = primaries(&pool, 4000);
+        assert_eq!(seen.get("a:1"), None, "{seen:?}");
+        // The others evenly.
+        let even = 4000 / (n as u64 - 1);
+        let others = seen
+            .values()
+            .all(|got| (even * 9 / 10..=even * 11 / 10).contains(got));
+        assert!(others && seen.len() == n - 1, "{seen:?}");
+        if n > 2 {
+            let waits_on = pool.pinned(&name("b:1"));
+            for _ in 0..500 {
+                let hedge = pool.hedge(&[Some(&*waits_on)], 0.08).unwrap();
+                assert_ne!(hedge.name, busy.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn pairs_come_out_evenly() {
+    let mut seen = BTreeMap::<_, u32>::new();
+    chance::seed(17);
+    for _ in 0..60_000 {
+        let bits = chance::draw();
+        let first = below(bits as u32, 4);
+        let second = another(below((bits >> 32) as u32, 3), first);
+        *seen.entry((first, second)).or_default() += 1;
+    }
+    assert_eq!(seen.len(), 12, "each of the others after each: {seen:?}");
+    assert!(seen.iter().all(|((first, second), _)| first != second));
+    assert!(
+        seen.values().all(|n| (4_700..5_300).contains(n)),
+        "{seen:?}"
+    );
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl World {
                 (name.clone(), tally)
             });
             self.ledger.push(second.collect());
-            let named = self.ledger.named(FLOORS);
+            let named = self.ledger.look(FLOORS).named();
             let situation = Situation {
                 now: self.now,
                 floors: FLOORS,
@@ -201,4 +201,34 @@ fn what_left_the_list_is_forgotten() {
     world.run(1, 300, &[]);
     assert!(world.on().is_empty());
     assert!(world.probation.puts.is_empty());
+}
+
+/// Once a second, on a thread that serves calls: what is looked at is looked at once, however many
+/// are on probation.
+#[test]
+fn many_on_probation_cost_no_more_than_a_few_looks() {
+    let mut world = World::new(200);
+    world.run(3, 1000, &[1.0; 60]);
+    assert_eq!(world.on().len(), 60);
+    let best = |what: &mut dyn FnMut()| {
+        let times = (0..3).map(|_| {
+            let began = std::time::Instant::now();
+            what();
+            began.elapsed()
+        });
+        times.min().unwrap()
+    };
+    let look = best(&mut || drop(world.ledger.look(FLOORS).named()));
+    let situation = Situation {
+        now: world.now,
+        floors: FLOORS,
+        places: world.replicas.len(),
+        known: &world.replicas,
+        only: None,
+    };
+    let tick = best(&mut || {
+        let changes = world.probation.tick(&mut world.ledger, &[], &situation);
+        assert!(changes.is_empty(), "ten seconds are not over");
+    });
+    assert!(tick < 10 * look, "{tick:?}, where a look takes {look:?}");
 }

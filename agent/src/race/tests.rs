@@ -12,3 +12,4 @@ mod permits;
 mod rig;
 mod script;
 mod seeds;
+mod threads;

@@ -60,9 +60,9 @@ impl RouteBuilder {
         self
     }
 
-    /// Permits: attempts alive at once, 1 to 1,000,000, 1024 unless set. A call is never refused or kept waiting for
-    /// one; a hedge that would be one too many is not sent. Set it to what the client's pool or the
-    /// dependency's concurrency limit allows.
+    /// Permits: attempts alive at once, 1 to 1,000,000, 1024 unless set. A call is never refused or
+    /// kept waiting for one; a hedge that would be one too many is not sent. Set it to what the
+    /// client's pool or the dependency's concurrency limit allows.
     pub fn max_in_flight(mut self, attempts: usize) -> Self {
         self.max_in_flight = attempts;
         self
@@ -143,7 +143,7 @@ impl RouteBuilder {
                 .unwrap_or((self.max_in_flight / 4).max(1)) as u64,
         };
         let shared = &self.agent.shared;
-        let state = shared.add(key, limits, self.replicas, mode)?;
+        let state = shared.add(&key, limits, self.replicas, mode)?;
         Ok(Route {
             state,
             agent: self.agent,

@@ -9,7 +9,7 @@ use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::units::{Quantile, Threshold};
 
 use crate::stats::replica::ReplicaSecond;
-use crate::threshold::{Room, Second, Trim, Windows};
+use crate::threshold::{Aimed, Room, Second, Trim, Windows};
 
 /// Seconds between two looks at each replica's samples, where crossing tells nobody apart.
 const BY_SAMPLES_EVERY: u64 = 5;
@@ -103,6 +103,17 @@ impl Estimate {
         }
     }
 
+    /// Where room is made, none is left for more than the tail.
+    fn aimed(&self, aim: &Aim) -> Aimed {
+        let tail = self.tail(aim);
+        let percentile = Quantile::new(1.0 - tail).unwrap_or(aim.percentile);
+        if tail < self.trim.tail(aim.percentile.tail()) {
+            Aimed::Exactly(percentile)
+        } else {
+            Aimed::OrWhereFlat(percentile)
+        }
+    }
+
     /// The threshold, where there are enough calls. `in_flight`: ages of what is unanswered. They
     /// are not known by replica: where one is left out, nearly all that stays in flight is its own,
     /// so they are left out, too, and the others' slow calls show when they end.
@@ -111,14 +122,30 @@ impl Estimate {
         aim: &Aim,
         in_flight: impl FnOnce() -> Histogram,
     ) -> Option<Threshold> {
-        let percentile = Quantile::new(1.0 - self.tail(aim)).unwrap_or(aim.percentile);
         let in_flight = if self.left_out.is_empty() {
             in_flight()
         } else {
             Histogram::new()
         };
         self.windows
-            .threshold(percentile, &self.left_out, &in_flight)
+            .threshold(self.aimed(aim), &self.left_out, &in_flight)
+    }
+
+    /// The same and what an answer typically takes, before the second under way is over. None where replicas are left out: which of its
+    /// samples are theirs is told when it is.
+    pub(super) fn early(
+        &self,
+        so_far: Second,
+        aim: &Aim,
+        in_flight: impl FnOnce() -> Histogram,
+    ) -> Option<(Threshold, Option<Duration>)> {
+        if !self.left_out.is_empty() {
+            return None;
+        }
+        let mut windows = self.windows.clone();
+        windows.push(so_far);
+        let threshold = windows.threshold(self.aimed(aim), &self.left_out, &in_flight())?;
+        Some((threshold, windows.typical(&self.left_out)))
     }
 
     /// What an answer typically takes where a hedge would go.

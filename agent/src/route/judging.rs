@@ -22,7 +22,7 @@ pub(super) struct Judging {
 
 impl Judging {
     /// A second is over: names replicas on what each did, and, where that is the agent's to decide,
-    /// puts them on probation and takes them off.
+    /// puts them on probation and takes them off. What changed is to be [told](tell).
     pub(super) fn second(
         &mut self,
         route: &RouteState,
@@ -30,7 +30,7 @@ impl Judging {
         now: Duration,
         link: &LinkClock,
         replicas: &[ReplicaSecond],
-    ) {
+    ) -> Vec<Change> {
         // Calls that could not cross say nothing about who is slow.
         let can_cross = route
             .gate
@@ -50,12 +50,12 @@ impl Judging {
             crossed: mode.percentile().tail() / 2.0,
             errors: mode.error_limit().get() / 2.0,
         };
-        self.named = self.ledger.named(floors);
+        self.named = self.ledger.look(floors).named();
         self.follow(route, mode, now, link);
         let only = match mode.probation_rule(now, link) {
             ProbationRule::Own => None,
             ProbationRule::OwnAmong(replicas) => Some(replicas),
-            ProbationRule::None | ProbationRule::Directed(_) => return,
+            ProbationRule::None | ProbationRule::Directed(_) => return Vec::new(),
         };
         let known: Vec<_> = replicas.iter().map(|own| own.replica.clone()).collect();
         let situation = Situation {
@@ -66,10 +66,9 @@ impl Judging {
             only,
         };
         let (ledger, probation) = (&mut self.ledger, &mut self.probation);
-        for change in probation.tick(ledger, &self.named, &situation) {
-            tell(route, &change);
-        }
+        let changes = probation.tick(ledger, &self.named, &situation);
         route.pool.set_probation(&self.probation.replicas());
+        changes
     }
 
     /// Has those on probation whom whoever decides it now wants there.
@@ -116,21 +115,5 @@ impl Judging {
             }
         }
         named
-    }
-}
-
-fn tell(route: &RouteState, change: &Change) {
-    let (replica, route) = (change.replica(), &route.key);
-    match change {
-        Change::Put(why) => {
-            tracing::warn!(%route, %replica, why = %why, "replica put on probation");
-        }
-        Change::Well(_) => tracing::info!(%route, %replica, "replica is well, back from probation"),
-        Change::Tried(_) => {
-            tracing::info!(%route, %replica, "too few calls to judge the replica: tried again");
-        }
-        Change::NoPlace(_) => {
-            tracing::info!(%route, %replica, "too few replicas for probation of this one");
-        }
     }
 }

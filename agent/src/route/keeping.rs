@@ -12,11 +12,13 @@ use hedgerow_protocol::units::Threshold;
 use super::RouteState;
 use super::estimate::{Aim, Calls, Estimate};
 use super::judging::Judging;
+use super::news::{News, Told};
 use super::no_effect::{Means, NoEffect, no_effect};
 use crate::local::{Ended, OwnSwitch, ReplicaErrors};
 use crate::mode::{InForce, LinkClock, OwnFigures, RouteMode};
 use crate::naming::NamedReplica;
 use crate::pool::Replica;
+use crate::probation::Change;
 use crate::stats::recorder::{Recorder, Series};
 use crate::stats::replica::{self, ReplicaSecond};
 use crate::stats::{Books, Second};
@@ -32,14 +34,18 @@ pub(crate) struct Keeping {
     books: Books,
     estimate: Estimate,
     judging: Judging,
+    told: Told,
     switch: OwnSwitch,
     own: OwnFigures,
     in_force: Option<InForce>,
+    /// The threshold came within the second under way, from so many calls.
+    came_early: Option<u64>,
     /// The largest budget and cap in force since the last second ended: what that second is held to.
     allowed: (f64, f64),
     /// Seconds over the budget since the last acknowledged report, and those of them it said.
     over_budget: u64,
     over_budget_reported: u64,
+    second_began: Duration,
     stretch_began: Duration,
     /// Replicas in the report under way.
     reported: Vec<Arc<Replica>>,
@@ -52,12 +58,15 @@ impl Keeping {
             books: Books::new(),
             estimate: Estimate::default(),
             judging: Judging::default(),
+            told: Told::default(),
             switch: OwnSwitch::default(),
             own: OwnFigures::default(),
             in_force: None,
+            came_early: None,
             allowed: (0.0, 0.0),
             over_budget: 0,
             over_budget_reported: 0,
+            second_began: Duration::ZERO,
             stretch_began: Duration::ZERO,
             reported: Vec::new(),
         }
@@ -83,8 +92,13 @@ impl Keeping {
         self.allowed.1 = self.allowed.1.max(in_force.cap);
     }
 
-    /// A second is over.
-    pub(crate) fn tick(&mut self, route: &RouteState, now: Duration, link: &LinkClock) {
+    /// A second is over. What changed with replicas is to be told.
+    pub(super) fn tick(
+        &mut self,
+        route: &RouteState,
+        now: Duration,
+        link: &LinkClock,
+    ) -> Vec<News> {
         let second = self.books.end_second(&route.recorder);
         self.check_budget(&second);
         let known = route.pool.known();
@@ -94,13 +108,15 @@ impl Keeping {
             replicas.clear();
         }
         let aim = self.aim();
+        self.came_early = None;
         let calls = Calls {
             started: second.growth.started,
             crossed: second.growth.crossed,
         };
         let on_probation = route.pool.probation();
         self.estimate.crossed(calls, &replicas, &on_probation, &aim);
-        self.judging.second(route, &self.mode, now, link, &replicas);
+        let judging = &mut self.judging;
+        let changes = judging.second(route, &self.mode, now, link, &replicas);
         let ended = ended(route, &second, &replicas);
         self.switch.tick(now, ended, self.mode.error_limit());
         let [done, censored, ..] = second.samples;
@@ -117,7 +133,7 @@ impl Keeping {
             // Too few calls now is no reason to forget what was known.
             threshold: threshold.or(self.own.threshold),
             off: self.switch.off(),
-            calls_per_second: second.growth.finished as f64,
+            calls_per_second: self.per_second(second.growth.finished, now),
         };
         if let Some(typical) = self.estimate.typical() {
             route.gate.set_typical(typical);
@@ -129,6 +145,67 @@ impl Keeping {
             }
         }
         self.put_in_force(route, now, link);
+        self.news(route, now, changes)
+    }
+
+    /// What the second brought, for the log.
+    fn news(&mut self, route: &RouteState, now: Duration, changes: Vec<Change>) -> Vec<News> {
+        let mut news: Vec<_> = changes.into_iter().map(News::Probation).collect();
+        let named = self.judging.named();
+        news.extend(self.told.named(now, &named, &route.pool.probation()));
+        if let Some(in_force) = &self.in_force {
+            let limit = self.mode.error_limit().get();
+            let shares = self.switch.shares();
+            news.extend(self.told.switched(in_force, shares, limit));
+        }
+        news
+    }
+
+    /// A runtime that stood still has its second late, with the calls of all that time in it.
+    fn per_second(&mut self, calls: u64, now: Duration) -> f64 {
+        let took = now.saturating_sub(std::mem::replace(&mut self.second_began, now));
+        calls as f64 / took.as_secs_f64().max(1.0)
+    }
+
+    /// Where there was no threshold when this second began: one by what it has brought so far, and
+    /// another each time that is twice as much, for in two hundred calls there is much chance. True
+    /// where nothing is left to look for. Nothing else ends or is judged before the second does.
+    pub(crate) fn look_early(
+        &mut self,
+        route: &RouteState,
+        now: Duration,
+        link: &LinkClock,
+    ) -> bool {
+        if self.own.threshold.is_some() && self.came_early.is_none() {
+            return true;
+        }
+        let so_far = self.books.so_far(&route.recorder);
+        let finished = so_far.growth.finished;
+        if self.came_early.is_some_and(|calls| finished < 2 * calls) {
+            return false;
+        }
+        let [done, censored, ..] = so_far.samples;
+        let samples = threshold::Second {
+            done,
+            censored,
+            replicas: Vec::new(),
+        };
+        let aim = self.aim();
+        let found = self
+            .estimate
+            .early(samples, &aim, || self.in_flight(route, now));
+        let Some((found, typical)) = found else {
+            return false;
+        };
+        self.own.threshold = Some(found);
+        if let Some(typical) = typical {
+            route.gate.set_typical(typical);
+        }
+        // The second is not over: at least so many.
+        self.own.calls_per_second = self.own.calls_per_second.max(finished as f64);
+        self.came_early = Some(finished);
+        self.put_in_force(route, now, link);
+        false
     }
 
     /// Holds the second to what it was allowed: hedges <= B x finished + cap. One more is let pass:
@@ -153,7 +230,8 @@ impl Keeping {
             on_probation: route.pool.probation().len(),
             attempts_alive: route.limits.attempts_alive,
             cap: in_force.cap,
-            budget: in_force.budget.get(),
+            // As the bucket has it: what is too little for it is nothing.
+            budget: route.bucket.budget(),
             threshold: in_force
                 .threshold
                 .or(self.mode.threshold_min())
@@ -172,7 +250,10 @@ impl Keeping {
             budget: in_force
                 .map(|in_force| in_force.budget.get())
                 .filter(|budget| *budget > 0.0),
-            own_in_use: in_use.is_some() && in_use == self.own.threshold,
+            // Of a second in which it came late, only some calls could cross.
+            own_in_use: in_use.is_some()
+                && in_use == self.own.threshold
+                && self.came_early.is_none(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Why hedging is on and yet no call can be hedged (B23): see
+/// Why hedging is on and yet no call can be hedged: see
 /// [`RouteSnapshot::no_effect`](crate::RouteSnapshot::no_effect). Displayed as `no effect, because
 /// ...`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

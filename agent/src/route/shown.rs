@@ -4,8 +4,25 @@ use std::time::Duration;
 
 use hedgerow_protocol::directive::OffReason;
 use hedgerow_protocol::latency::Histogram;
-use hedgerow_protocol::report::{Effective, Refusal, Totals};
+use hedgerow_protocol::report::{Effective, LinkState, Refusal, Totals};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::stats::recorder::ByReason;
+
+/// What stands for the state of a link where there is no controller.
+pub(crate) const NO_CONTROLLER: &str = "none";
+
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+pub(crate) fn link<S: Serializer>(
+    link: &Option<LinkState>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(link.map_or(NO_CONTROLLER, LinkState::as_str))
+}
 
 fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
@@ -16,16 +33,42 @@ pub(super) fn totals<S: Serializer>(totals: &Totals, serializer: S) -> Result<S:
     for (name, count) in totals.named() {
         map.serialize_entry(name, &count)?;
     }
-    map.serialize_entry("refused", &Refused(totals))?;
+    // The kinds of hedges together, so that whoever divides takes all of them.
+    map.serialize_entry("hedges_sent", &totals.hedges())?;
+    map.serialize_entry("hedges_won", &totals.hedges_won())?;
+    map.serialize_entry("refused", &ByName(totals.refused))?;
     map.end()
 }
 
-struct Refused<'a>(&'a Totals);
+struct ByName(ByReason);
 
-impl Serialize for Refused<'_> {
+impl Serialize for ByName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let by_reason = |reason: Refusal| (reason.as_str(), self.0.refused_for(reason));
+        let by_reason = |reason: Refusal| (reason.as_str(), self.0[reason as usize]);
         serializer.collect_map(Refusal::ALL.map(by_reason))
+    }
+}
+
+/// Hedges beyond a call's first, and hedges on error, that were not sent, by reason: see
+/// [`RouteSnapshot::further_refused`](crate::RouteSnapshot::further_refused). Serialised by the
+/// reasons' names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FurtherRefused(ByReason);
+
+impl FurtherRefused {
+    pub(super) fn new(by_reason: ByReason) -> Self {
+        Self(by_reason)
+    }
+
+    /// How many for one reason.
+    pub fn of(&self, reason: Refusal) -> u64 {
+        self.0[reason as usize]
+    }
+}
+
+impl Serialize for FurtherRefused {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        ByName(self.0).serialize(serializer)
     }
 }
 

@@ -12,15 +12,18 @@ use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::report::{Effective, RouteReport};
 use hedgerow_protocol::session::Held;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::early::Missed;
 use super::keeping::Keeping;
+use super::news::tell;
 use super::no_effect::NoEffect;
 use crate::budget::TokenBucket;
 use crate::gate::Gate;
-use crate::mode::{DirectiveRefused, LinkClock, RouteMode};
+use crate::mode::{DirectiveRefused, LinkClock, PolicyInForce, RouteMode};
 use crate::naming::NamedReplica;
 use crate::permit::Permits;
 use crate::places::Places;
@@ -47,6 +50,8 @@ pub(crate) type Destinations = (Option<Replicas>, ReplicaName);
 pub(crate) struct Tasks {
     pub(crate) tracker: TaskTracker,
     pub(crate) stopping: CancellationToken,
+    /// A route's calls are enough for a threshold, and there is none.
+    pub(crate) threshold_missed: Arc<Notify>,
 }
 
 /// See the [module](self).
@@ -55,6 +60,7 @@ pub(crate) struct RouteState {
     pub(crate) limits: Limits,
     /// Shared, as the recorder and what is kept are, with routes that are counted as one.
     pub(crate) gate: Arc<Gate>,
+    pub(crate) missed: Arc<Missed>,
     pub(crate) bucket: TokenBucket,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) permits: Arc<Permits>,
@@ -90,6 +96,7 @@ impl RouteState {
             key,
             limits,
             gate: Arc::default(),
+            missed: Arc::default(),
             bucket: TokenBucket::default(),
             recorder: Arc::new(Recorder::new()),
             pool: Pool::new(replicas, anywhere, permits.clone()),
@@ -113,6 +120,7 @@ impl RouteState {
             key: self.key.clone(),
             limits,
             gate: self.gate.clone(),
+            missed: self.missed.clone(),
             // Nobody directs it: its budget is nothing, for ever.
             bucket: TokenBucket::default(),
             recorder: self.recorder.clone(),
@@ -151,6 +159,14 @@ impl RouteState {
         pick.replica
     }
 
+    /// An eligible call found no threshold.
+    #[cold]
+    pub(crate) fn miss_threshold(&self) {
+        if self.missed.one_more() {
+            self.tasks.threshold_missed.notify_one();
+        }
+    }
+
     pub(crate) fn apply(
         &self,
         directive: Directive,
@@ -159,11 +175,6 @@ impl RouteState {
     ) -> Result<(), DirectiveRefused> {
         let mut keeping = self.keeping.lock();
         keeping.mode.apply(directive)?;
-        let probation = keeping
-            .mode
-            .directive()
-            .map_or(&[][..], |directive| directive.probation.as_slice());
-        self.pool.set_probation(probation);
         keeping.put_in_force(self, now, link);
         Ok(())
     }
@@ -179,8 +190,6 @@ impl RouteState {
             keeping.mode.delivered(named, now);
         } else {
             keeping.mode.let_go();
-            // What nobody directs nobody would lift.
-            self.pool.set_probation(&[]);
         }
         keeping.put_in_force(self, now, link);
     }
@@ -192,7 +201,15 @@ impl RouteState {
 
     /// A second is over.
     pub(crate) fn tick(&self, now: Duration, link: &LinkClock) {
-        self.keeping.lock().tick(self, now, link);
+        let news = self.keeping.lock().tick(self, now, link);
+        for news in &news {
+            tell(self, news);
+        }
+    }
+
+    /// Looks for a first threshold in the second under way. True where nothing is left to look for.
+    pub(crate) fn look_early(&self, now: Duration, link: &LinkClock) -> bool {
+        self.keeping.lock().look_early(self, now, link)
     }
 
     pub(crate) fn collect(&self, now: Duration) -> RouteReport {
@@ -211,6 +228,11 @@ impl RouteState {
     pub(crate) fn findings(&self) -> (Vec<NamedReplica>, Option<NoEffect>) {
         let keeping = self.keeping.lock();
         (keeping.named(), keeping.no_effect(self))
+    }
+
+    /// What it goes by.
+    pub(crate) fn policy(&self) -> PolicyInForce {
+        self.keeping.lock().mode.policy()
     }
 
     /// The policy file says this of the dependency now.

@@ -1,5 +1,6 @@
 //! The whole loop without a controller, with the real executor, under a paused clock.
 
+mod early;
 mod failing;
 mod fallback;
 mod load;
@@ -9,3 +10,4 @@ mod replicas;
 mod shutdown;
 mod steady;
 mod surge;
+mod told;

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hedgerow_protocol::ids::DependencyName;
 use parking_lot::RwLock;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::file;
 use super::policies::Policies;
+use super::taken;
 use crate::agent::Shared;
 use crate::error::ConfigError;
 
@@ -19,6 +21,13 @@ const EVERY: Duration = Duration::from_secs(2);
 /// How long a new content must have stayed as it is, so that a file being written is not taken for
 /// the part of it that is there.
 const SETTLED_AFTER: Duration = Duration::from_millis(500);
+
+/// How long after a policy file was taken its dependencies must have a route: services build theirs
+/// when they start.
+const ROUTED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Most dependencies without a route that are named in one warning.
+const NAMES_MAX: usize = 20;
 
 /// A policy file, and what was last good in it.
 #[derive(Debug)]
@@ -50,7 +59,9 @@ impl PolicyFile {
             Ok(policies) if policies == **self.policies.read() => false,
             Ok(policies) => {
                 tracing::info!(file = %path, policies = policies.len(), "policy file taken");
-                *self.policies.write() = Arc::new(policies);
+                let now = Arc::new(policies);
+                let before = std::mem::replace(&mut *self.policies.write(), now.clone());
+                taken::tell(Some(&before), &now);
                 true
             }
             Err(error) => {
@@ -124,6 +135,8 @@ pub(crate) async fn open(path: PathBuf) -> Result<Opened, ConfigError> {
     };
     match Policies::parse(&content) {
         Ok(policies) => {
+            tracing::info!(file = %path.display(), policies = policies.len(), "policy file taken");
+            taken::tell(None, &policies);
             let file = Arc::new(PolicyFile {
                 path,
                 policies: RwLock::new(Arc::new(policies)),
@@ -144,6 +157,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, opened: Opened) {
     };
     let stopping = shared.tasks.stopping.clone();
     let mut wait = EVERY;
+    let mut routed_by = Some(Instant::now() + ROUTED_WITHIN);
     loop {
         let content = tokio::select! {
             biased;
@@ -156,10 +170,35 @@ pub(crate) async fn watch(shared: Arc<Shared>, opened: Opened) {
         };
         let (settled, next) = look.at(content);
         wait = next;
+        let now = Instant::now();
         if settled.is_some_and(|content| file.take(content)) {
-            shared.policies_changed(Instant::now());
+            shared.policies_changed(now);
+            routed_by = Some(now + ROUTED_WITHIN);
+        }
+        if routed_by.take_if(|by| now >= *by).is_some() {
+            warn_of_unrouted(&shared, &file.policies());
         }
     }
+}
+
+/// A name that no route has does nothing, and is mostly a slip of the pen.
+fn warn_of_unrouted(shared: &Shared, policies: &Policies) {
+    let routes = shared.routes();
+    let routed = |name: &DependencyName| routes.iter().any(|route| route.key.dependency == *name);
+    let names = policies.iter().map(|(dependency, _)| dependency);
+    let unrouted: Vec<_> = names.filter(|name| !routed(name)).collect();
+    if unrouted.is_empty() {
+        return;
+    }
+    // A file for many services names what each of them has not: as many as can be read.
+    let some = unrouted.iter().take(NAMES_MAX).map(|name| name.as_str());
+    let routes: Vec<_> = routes.iter().map(|route| route.key.to_string()).collect();
+    tracing::warn!(
+        dependencies = some.collect::<Vec<_>>().join(", "),
+        more = unrouted.len().saturating_sub(NAMES_MAX),
+        routes = routes.join(", "),
+        "the policy file names dependencies that no route has: their policies have no effect here"
+    );
 }
 
 #[cfg(test)]

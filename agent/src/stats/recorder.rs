@@ -36,7 +36,6 @@ counters! {
     Won,
     HedgeErrors,
     HedgeFinished,
-    FurtherRefused,
     HedgedAgain,
     Hedged,
     FailedDespitePrimary,
@@ -88,11 +87,16 @@ impl Series {
 /// One histogram for each reported [`Series`], indexed by it.
 pub(crate) type SeriesHistograms = [Histogram; Series::REPORTED];
 
+/// A count for each [`Refusal`], in the order of [`Refusal::ALL`].
+pub(crate) type ByReason = [u64; Refusal::ALL.len()];
+
 /// What one lane writes: 28 KiB, made when its thread makes its first call of the route.
 #[derive(Debug)]
 struct Shard {
     counters: [AtomicU64; COUNTERS],
     refused: [AtomicU64; Refusal::ALL.len()],
+    /// Of hedges beyond a crossed call's first.
+    further_refused: [AtomicU64; Refusal::ALL.len()],
     series: [Tally; Series::WRITTEN],
 }
 
@@ -101,6 +105,7 @@ impl Shard {
         Self {
             counters: std::array::from_fn(|_| AtomicU64::new(0)),
             refused: std::array::from_fn(|_| AtomicU64::new(0)),
+            further_refused: std::array::from_fn(|_| AtomicU64::new(0)),
             series: std::array::from_fn(|_| Tally::new()),
         }
     }
@@ -139,6 +144,11 @@ impl Recorder {
         lane.add(&self.shard(lane).refused[reason as usize], 1);
     }
 
+    pub(crate) fn refuse_further(&self, reason: Refusal) {
+        let lane = thread::lane();
+        lane.add(&self.shard(lane).further_refused[reason as usize], 1);
+    }
+
     pub(crate) fn record(&self, series: Series, latency: Duration) {
         self.record_in(series, bucket_of(latency));
     }
@@ -158,22 +168,35 @@ impl Recorder {
         self.sum(|shard| shard.counters[counter as usize].load(Ordering::Acquire))
     }
 
+    fn by_reason(&self, of_shard: impl Fn(&Shard) -> &[AtomicU64; Refusal::ALL.len()]) -> ByReason {
+        let read =
+            |reason: usize| self.sum(|shard| of_shard(shard)[reason].load(Ordering::Acquire));
+        std::array::from_fn(read)
+    }
+
     /// All counters, in an order no honest agent can break.
     pub(crate) fn totals(&self) -> Totals {
+        self.totals_and_further().0
+    }
+
+    /// The same, and what [`Totals::further_refused`] is the sum of.
+    pub(crate) fn totals_and_further(&self) -> (Totals, ByReason) {
         let plain = self.sum(|shard| shard.series[Series::Plain as usize].count());
-        let mut totals = Totals::default();
+        // Bounded by what is read last; all of them together are one of the totals.
+        let further_refused = self.by_reason(|shard| &shard.further_refused);
+        let mut totals = Totals {
+            further_refused: further_refused.iter().sum(),
+            ..Totals::default()
+        };
         // Of two counters of which one can never exceed the other, the smaller one is read first.
         totals.won_on_error = self.read(Counter::WonOnError);
         totals.won = self.read(Counter::Won);
         totals.hedge_errors = self.read(Counter::HedgeErrors);
         totals.hedge_finished = self.read(Counter::HedgeFinished);
-        totals.further_refused = self.read(Counter::FurtherRefused);
         totals.hedged_again = self.read(Counter::HedgedAgain);
         totals.hedged_on_error = self.read(Counter::HedgedOnError);
         totals.hedged = self.read(Counter::Hedged);
-        totals.refused = std::array::from_fn(|reason| {
-            self.sum(|shard| shard.refused[reason].load(Ordering::Acquire))
-        });
+        totals.refused = self.by_reason(|shard| &shard.refused);
         totals.failed_despite_primary = self.read(Counter::FailedDespitePrimary);
         totals.treated_failed = self.read(Counter::TreatedFailed);
         totals.treated_finished = plain + self.read(Counter::TreatedFinished);
@@ -190,7 +213,7 @@ impl Recorder {
         totals.finished = totals.treated_finished + totals.holdout_finished + totals.abandoned;
         totals.not_eligible = self.read(Counter::NotEligible);
         totals.started = self.read(Counter::Started);
-        totals
+        (totals, further_refused)
     }
 
     /// Adds all samples that nobody has read to `into`.

@@ -9,6 +9,7 @@ use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::{LinkState, Refusal};
 
 use super::figures::{Figures, OfAgent, OfRoute};
+use crate::route::NO_CONTROLLER;
 
 /// Label and attribute: what is called.
 pub(super) const DEPENDENCY: &str = "dependency";
@@ -33,7 +34,7 @@ pub(super) mod attribute {
     pub(crate) const ATTEMPTS: &str = "hedgerow.attempts";
     /// Whose answer it was: `primary` or `hedge`; absent where nobody answered.
     pub(crate) const WINNER: &str = "hedgerow.winner";
-    /// Why a crossed call was not hedged (again).
+    /// Why a crossed call was not hedged, or a call not once more.
     pub(crate) const REFUSED: &str = "hedgerow.refused";
     /// The threshold it crossed, in milliseconds.
     pub(crate) const THRESHOLD_MS: &str = "hedgerow.threshold_ms";
@@ -126,7 +127,7 @@ pub(super) static FAMILIES: [Family; 24] = [
     },
     Family {
         name: "hedgerow_attempts_total",
-        help: "Attempts of eligible calls, by kind and outcome.",
+        help: "Attempts of eligible calls, by kind and outcome; hedges on error are sent and won only.",
         unit: "{attempt}",
         kind: Kind::Counter,
         labels: &["kind", "outcome"],
@@ -142,11 +143,11 @@ pub(super) static FAMILIES: [Family; 24] = [
     },
     Family {
         name: "hedgerow_further_refused_total",
-        help: "Second hedges, and hedges on error, that were not admitted.",
+        help: "Second hedges, and hedges on error, that were not admitted, by reason.",
         unit: "{hedge}",
         kind: Kind::Counter,
-        labels: &[],
-        of: Of::Routes(|route, emit| emit(&[], Value::Count(route.totals.further_refused))),
+        labels: &["reason"],
+        of: Of::Routes(further_refused),
     },
     Family {
         name: "hedgerow_refused_total",
@@ -189,8 +190,12 @@ pub(super) static FAMILIES: [Family; 24] = [
         kind: Kind::Histogram,
         labels: &["arm"],
         of: Of::Routes(|route, emit| {
-            emit(&[("arm", "treated")], Value::Latencies(&route.treated));
-            emit(&[("arm", "holdout")], Value::Latencies(&route.holdout));
+            for (arm, latencies) in [("treated", &route.treated), ("holdout", &route.holdout)] {
+                // Bounds of nothing are twenty series that say nothing.
+                if !latencies.is_empty() {
+                    emit(&[("arm", arm)], Value::Latencies(latencies));
+                }
+            }
         }),
     },
     Family {
@@ -281,9 +286,11 @@ pub(super) static FAMILIES: [Family; 24] = [
         kind: Kind::Gauge,
         labels: &["state"],
         of: Of::Agent(|agent, emit| {
-            for state in [LinkState::Live, LinkState::Stale, LinkState::Fallback] {
+            let states = [LinkState::Live, LinkState::Stale, LinkState::Fallback].map(Some);
+            for state in states.into_iter().chain([None]) {
                 let holds = f64::from(u8::from(state == agent.link));
-                emit(&[("state", state.as_str())], Value::Level(holds));
+                let name = state.map_or(NO_CONTROLLER, LinkState::as_str);
+                emit(&[("state", name)], Value::Level(holds));
             }
         }),
     },
@@ -375,7 +382,7 @@ fn attempts(route: &OfRoute, emit: Emit<'_>) {
         ("hedge", "sent", t.hedges()),
         ("hedge", "finished", t.hedge_finished),
         ("hedge", "failed", t.hedge_errors),
-        ("hedge", "won", t.won + t.won_on_error),
+        ("hedge", "won", t.hedges_won()),
     ] {
         emit(&[("kind", kind), ("outcome", outcome)], Value::Count(count));
     }
@@ -399,94 +406,15 @@ fn refused(route: &OfRoute, emit: Emit<'_>) {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
-    use super::*;
-
-    /// Names in backquotes in the rows of the table under `heading`, with the row's second cell.
-    fn table<'a>(text: &'a str, heading: &str) -> BTreeMap<&'a str, &'a str> {
-        let begins = text.find(heading).expect("the heading is there");
-        let lines = text[begins + heading.len()..].lines();
-        let mut named = BTreeMap::new();
-        for row in lines.take_while(|line| !line.starts_with("## ")) {
-            let mut cells = row.trim_matches('|').split('|').map(str::trim);
-            let (Some(names), Some(kind)) = (cells.next(), cells.next()) else {
-                continue;
-            };
-            let names = names.split('`').filter(|name| name.starts_with("hedgerow"));
-            named.extend(names.map(|name| (name, kind)));
-        }
-        named
-    }
-
-    #[test]
-    fn the_readme_lists_the_families_as_they_are() {
-        let readme = table(include_str!("../../README.md"), "## Metrics");
-        let declared: BTreeMap<_, _> = FAMILIES
-            .iter()
-            .map(|family| {
-                let kind = match family.kind {
-                    Kind::Counter => "counter",
-                    Kind::Gauge => "gauge",
-                    Kind::Histogram => "histogram",
-                };
-                (family.name, kind)
-            })
-            .collect();
-        assert_eq!(readme, declared);
-    }
-
-    #[test]
-    fn the_readme_lists_the_attributes_as_they_are() {
-        let readme = table(include_str!("../../README.md"), "## Spans");
-        let declared = BTreeSet::from([
-            attribute::DEPENDENCY,
-            attribute::OPERATION,
-            attribute::CROSSED,
-            attribute::ATTEMPTS,
-            attribute::WINNER,
-            attribute::REFUSED,
-            attribute::THRESHOLD_MS,
-            attribute::REPLICAS,
-        ]);
-        assert_eq!(readme.into_keys().collect::<BTreeSet<_>>(), declared);
-    }
-
-    /// What a text takes for names of metrics, their parts by the family's name.
-    fn named(text: &str) -> BTreeSet<&str> {
-        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let names = words.filter(|word| word.starts_with("hedgerow_") && *word != "hedgerow_agent");
-        let parts = ["_bucket", "_count", "_sum", "_bucket_total", "_sum_total"];
-        names
-            .map(|name| {
-                let family = parts.iter().find_map(|part| name.strip_suffix(part));
-                family.unwrap_or(name)
-            })
-            .collect()
-    }
-
-    #[test]
-    fn the_guides_name_no_metric_that_is_not_there() {
-        let declared: BTreeSet<_> = FAMILIES.iter().map(|family| family.name).collect();
-        for text in [
-            include_str!("../../README.md"),
-            include_str!("../../guides/safe-to-hedge.md"),
-            include_str!("../../guides/what-to-look-at.md"),
-        ] {
-            let unknown: Vec<_> = named(text).difference(&declared).copied().collect();
-            assert!(unknown.is_empty(), "{unknown:?}");
-        }
-    }
-
-    #[test]
-    fn names_say_their_kind_and_are_there_once() {
-        let names: BTreeSet<_> = FAMILIES.iter().map(|family| family.name).collect();
-        assert_eq!(names.len(), FAMILIES.len());
-        for family in &FAMILIES {
-            let total = family.name.ends_with("_total");
-            assert_eq!(total, family.kind == Kind::Counter, "{}", family.name);
+fn further_refused(route: &OfRoute, emit: Emit<'_>) {
+    for reason in Refusal::ALL {
+        // The hot path counts it of crossed calls only, which a further hedge cannot be refused for.
+        if reason != Refusal::Answered {
+            let count = route.further_refused[reason as usize];
+            emit(&[("reason", reason.as_str())], Value::Count(count));
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use hedgerow_protocol::directive::Mode;
 use hedgerow_protocol::ids::RouteKey;
-use hedgerow_protocol::latency::{BUCKETS, Histogram, lower_edge_us, upper_edge_us};
+use hedgerow_protocol::latency::{
+    BUCKETS, BUCKETS_PER_OCTAVE, Histogram, lower_edge_us, upper_edge_us,
+};
 use hedgerow_protocol::report::{LinkState, Totals};
 
 use crate::agent::Shared;
 use crate::host::NotTaken;
 use crate::naming::NamedReplica;
 use crate::route::{NoEffect, RouteState};
+use crate::stats::recorder::ByReason;
 
 /// See the [module](self).
 pub(super) struct Figures {
@@ -22,7 +25,7 @@ pub(super) struct Figures {
 
 /// What belongs to no route.
 pub(super) struct OfAgent {
-    pub(super) link: LinkState,
+    pub(super) link: Option<LinkState>,
     pub(super) unreported_routes: u64,
     pub(super) directives_refused: u64,
     pub(super) sets_refused: u64,
@@ -35,6 +38,8 @@ pub(super) struct OfAgent {
 pub(super) struct OfRoute {
     pub(super) key: RouteKey,
     pub(super) totals: Totals,
+    /// What [`Totals::further_refused`] is made of.
+    pub(super) further_refused: ByReason,
     pub(super) mode: Mode,
     pub(super) threshold: Option<Duration>,
     pub(super) budget: f64,
@@ -74,9 +79,11 @@ impl OfRoute {
     fn read(route: &RouteState) -> Self {
         let [treated, holdout] = route.lifetime();
         let (named, no_effect) = route.findings();
+        let (totals, further_refused) = route.recorder.totals_and_further();
         Self {
             key: route.key.clone(),
-            totals: route.recorder.totals(),
+            totals,
+            further_refused,
             mode: route.effective().mode,
             threshold: route.gate.threshold(),
             budget: route.bucket.budget(),
@@ -91,6 +98,11 @@ impl OfRoute {
     }
 }
 
+/// Bounds of latencies: 2^7 us (128 us) to 2^26 us (67 s), an octave apart. What is faster is not
+/// worth a hedge, what is slower is beyond most deadlines. With the one for all, and two arms, 42
+/// series for a route.
+const OCTAVES: std::ops::RangeInclusive<usize> = 7..=26;
+
 /// A histogram as cumulative counts below some of its own edges: exact, where edges are concerned.
 pub(super) struct Cumulative {
     /// Bound in seconds, upper edge inclusive, and samples at or below it; ascending.
@@ -101,8 +113,11 @@ pub(super) struct Cumulative {
 }
 
 impl Cumulative {
-    /// `bound`: whether a bucket's upper edge is to be a bound.
-    pub(super) fn of(histogram: &Histogram, bound: impl Fn(usize) -> bool) -> Self {
+    pub(super) fn of(histogram: &Histogram) -> Self {
+        let bound = |bucket: usize| {
+            let octave = bucket / BUCKETS_PER_OCTAVE;
+            bucket.is_multiple_of(BUCKETS_PER_OCTAVE) && OCTAVES.contains(&octave)
+        };
         let (mut count, mut sum_us) = (0, 0.0);
         let mut bounds = Vec::new();
         for bucket in 0..BUCKETS {

@@ -5,9 +5,9 @@
 //! time would be paid by calls. So a histogram becomes two counters: `.._bucket_total` with the
 //! attribute `le`, cumulative over bounds as Prometheus has them, and `.._sum_total`, in seconds.
 //! Both are exact sums of what the agent counted, they add up over processes, and
-//! `histogram_quantile` reads them as they are. Bounds are an octave apart, where Prometheus gets
-//! four to the octave: an SDK keeps 2,000 sets of attributes an instrument unless told otherwise,
-//! and puts the rest together where nobody can tell them apart.
+//! `histogram_quantile` reads them as they are. Bounds are an octave apart, as in Prometheus: an SDK
+//! keeps 2,000 sets of attributes an instrument unless told otherwise, which is 47 routes, and puts
+//! the rest together where nobody can tell them apart.
 //!
 //! **Several agents.** Instruments of the same name are one instrument to a meter. The attribute
 //! `hedgerow.agent.instance` keeps agents apart.
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use hedgerow_protocol::latency::{BUCKETS_PER_OCTAVE, Histogram};
+use hedgerow_protocol::latency::Histogram;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 use parking_lot::Mutex;
@@ -27,11 +27,6 @@ use parking_lot::Mutex;
 use super::families::{AGENT_INSTANCE, FAMILIES, Family, Kind, LE, Value};
 use super::figures::{Cumulative, Figures};
 use crate::agent::Shared;
-
-/// Bounds of latencies: 2^7 us (128 us) to 2^26 us (67 s). What is faster is not worth a hedge, what
-/// is slower is beyond most deadlines. With the one for all, and two arms, 42 for a route: 47 routes
-/// keep within the SDK's 2,000.
-const OCTAVES: std::ops::RangeInclusive<usize> = 7..=26;
 
 /// A reading is for one collection. Where a view drops instruments, a collection may end without
 /// anybody noticing: what is older than this is not taken for it.
@@ -120,7 +115,7 @@ fn sum(meter: &Meter, source: Source) {
         .with_callback(move |instrument| {
             source.show(|attributes, value| {
                 if let Value::Latencies(histogram) = value {
-                    let all = Cumulative::of(histogram, |_| false);
+                    let all = Cumulative::of(histogram);
                     instrument.observe(all.sum_seconds, &attributes);
                 }
             });
@@ -130,9 +125,7 @@ fn sum(meter: &Meter, source: Source) {
 
 /// Bounds as `le` spells them, and the samples at or below each.
 fn by_octave(histogram: &Histogram) -> impl Iterator<Item = (String, u64)> {
-    let cumulative = Cumulative::of(histogram, |bucket| {
-        bucket % BUCKETS_PER_OCTAVE == 0 && OCTAVES.contains(&(bucket / BUCKETS_PER_OCTAVE))
-    });
+    let cumulative = Cumulative::of(histogram);
     let all = ("+Inf".to_owned(), cumulative.count);
     let bounds = cumulative.bounds.into_iter();
     bounds

@@ -10,19 +10,35 @@ use super::families::{FAMILIES, Family, Kind, Value};
 use super::figures::{Cumulative, Figures};
 use crate::agent::Shared;
 
-/// Buckets of ours to one of a classic histogram: a quarter of an octave, 128 bounds in all.
-const BUCKETS_PER_BOUND: usize = 8;
+/// The agent's metrics in the host's registry. Dropped, it takes them out again: the host may build
+/// another agent.
+pub(crate) struct Registered {
+    registry: prometheus::Registry,
+    collector: AgentCollector,
+}
 
-/// Registers the agent's metrics. They end with the agent.
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // Not found: the host took them out itself.
+        let _ = self.registry.unregister(Box::new(self.collector.clone()));
+    }
+}
+
+/// Registers the agent's metrics.
 pub(crate) fn register(
     registry: &prometheus::Registry,
     shared: &Arc<Shared>,
-) -> Result<(), prometheus::Error> {
+) -> Result<Registered, prometheus::Error> {
     let descs = FAMILIES.iter().map(desc).collect::<Result<_, _>>()?;
-    registry.register(Box::new(AgentCollector {
+    let collector = AgentCollector {
         shared: Arc::downgrade(shared),
         descs,
-    }))
+    };
+    registry.register(Box::new(collector.clone()))?;
+    Ok(Registered {
+        registry: registry.clone(),
+        collector,
+    })
 }
 
 fn desc(family: &Family) -> Result<Desc, prometheus::Error> {
@@ -34,6 +50,7 @@ fn desc(family: &Family) -> Result<Desc, prometheus::Error> {
     )
 }
 
+#[derive(Clone)]
 struct AgentCollector {
     shared: Weak<Shared>,
     descs: Vec<Desc>,
@@ -100,7 +117,7 @@ fn label(name: &str, value: &str) -> proto::LabelPair {
 }
 
 fn classic(histogram: &Histogram) -> proto::Histogram {
-    let cumulative = Cumulative::of(histogram, |bucket| bucket % BUCKETS_PER_BOUND == 0);
+    let cumulative = Cumulative::of(histogram);
     let bounds = cumulative.bounds.into_iter().map(|(bound, count)| {
         let mut bucket = proto::Bucket::default();
         bucket.set_upper_bound(bound);

@@ -13,6 +13,9 @@ mod link;
 #[cfg(feature = "opentelemetry")]
 mod meter;
 mod metrics;
+mod odd;
+#[cfg(all(feature = "hyper-client", feature = "tonic"))]
+mod odd_wire;
 mod paused;
 mod pinned;
 #[cfg(feature = "reqwest")]

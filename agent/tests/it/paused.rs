@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hedgerow_agent::{Agent, Attempt, AttemptKind, Call, CallError, Replicas, Route};
+use hedgerow_agent::{Agent, Attempt, AttemptKind, Call, CallError, Policy, Replicas, Route};
 use tokio::time::sleep;
 
 use crate::catalog::hedging_policy;
@@ -42,11 +42,16 @@ pub(crate) async fn call(
 
 /// A route of two replicas that hedges by itself and knows its threshold: from 10 to 20 ms.
 pub(crate) async fn warm(agent: &Agent) -> Route {
+    warm_by(agent, hedging_policy()).await
+}
+
+/// The same by another policy.
+pub(crate) async fn warm_by(agent: &Agent, policy: Policy) -> Route {
     let replicas = Replicas::new([("a:1", None), ("b:1", None)]).unwrap();
     let route = agent
         .route("catalog", "get")
         .replicas(replicas)
-        .hedge_standalone(hedging_policy())
+        .hedge_standalone(policy)
         .deadline(Duration::from_secs(20))
         .build()
         .unwrap();

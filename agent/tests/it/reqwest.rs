@@ -54,6 +54,24 @@ async fn the_example_runs_against_real_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_path_without_its_first_slash_is_the_same_path() {
+    let (_replicas, _route, hedged) = rig(DEADLINE).await;
+    for (path, expected) in [
+        ("/items/7?a=b", "/items/7?a=b"),
+        ("items/7?a=b", "/items/7?a=b"),
+        ("?a=b", "/?a=b"),
+        ("", "/"),
+    ] {
+        let request = hedged.request(Method::GET, path).build().unwrap();
+        let url = request.url().as_str();
+        assert_eq!(url, format!("http://replica.invalid{expected}"));
+    }
+    let answer = hedged.execute(hedged.request(Method::GET, "item").build().unwrap());
+    let answer = answer.await.unwrap();
+    assert_eq!(answer.url().path(), "/item");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b05_the_winner_has_all_its_bytes_and_the_loser_is_cancelled_at_its_head() {
     let (replicas, route, hedged) = rig(DEADLINE).await;
     replicas[0].does(takes(FOR_EVER));

@@ -35,16 +35,28 @@ async fn a_snapshot_is_written_with_units_and_reasons_in_names() {
     call(&route, Call::idempotent(), Does::Fails, soon)
         .await
         .unwrap_err();
+    call(&route, Call::idempotent(), Does::Never, soon)
+        .await
+        .unwrap();
 
     let snapshot = route.snapshot();
     let shown = serde_json::to_value(&snapshot).unwrap();
     assert_eq!(shown["dependency"], "catalog");
     assert_eq!(shown["operation"], "get");
-    assert_eq!(shown["link"], "fallback");
+    assert_eq!(shown["link"], "none");
     assert_eq!(shown["totals"]["started"], snapshot.totals.started);
     assert_eq!(shown["totals"]["failed"], 1);
     assert_eq!(shown["totals"]["refused"]["already_hedge"], 1);
     assert_eq!(shown["totals"]["refused"]["budget"], 0);
+    let hedges = ["hedges_sent", "hedges_won"].map(|sum| shown["totals"][sum].as_u64().unwrap());
+    let of = &snapshot.totals;
+    assert_eq!(hedges, [of.hedges(), of.hedges_won()]);
+    assert!(hedges[1] >= 1, "the last call's");
+    assert_eq!(shown["further_refused"]["no_replica"], 0);
+    assert_eq!(shown["policy"]["source"], "code");
+    assert_eq!(shown["policy"]["intent"], "hedge");
+    assert_eq!(shown["policy"]["attempts"], 2);
+    assert_eq!(shown["policy"]["threshold_min_ms"], Value::Null);
     assert_eq!(shown["effective"]["mode"], "on");
     assert_eq!(shown["effective"]["reason"], Value::Null);
     let threshold_ms = shown["effective"]["threshold_ms"].as_f64().unwrap();
@@ -59,6 +71,43 @@ async fn a_snapshot_is_written_with_units_and_reasons_in_names() {
         Value::Null,
         "no calls, no quantile"
     );
+}
+
+/// Names of a value and of all that is in it; lists by their first entry.
+fn names(value: &Value, path: &str, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                let path = format!("{path}.{name}");
+                names(value, &path, into);
+                into.insert(path);
+            }
+        }
+        Value::Array(array) => {
+            if let Some(first) = array.first() {
+                names(first, path, into);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn the_guide_shows_a_snapshot_as_it_is() {
+    let guide = include_str!("../../guides/what-to-look-at.md");
+    let shown = guide.split("```jsonc\n").nth(1).unwrap();
+    let shown = shown.split("```").next().unwrap();
+    let bare = |line: &str| line.split(" //").next().unwrap().to_owned();
+    let shown = shown.lines().map(bare).collect::<Vec<_>>().join("\n");
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let route = agent().await.route("catalog", "get").build().unwrap();
+    let real = serde_json::to_value(route.snapshot()).unwrap();
+    let [mut in_guide, mut in_code] = [BTreeSet::new(), BTreeSet::new()];
+    names(&shown, "", &mut in_guide);
+    names(&real, "", &mut in_code);
+    // Nobody is named here: those fields are of another test.
+    in_guide.retain(|name| !name.starts_with(".named."));
+    assert_eq!(in_guide, in_code);
 }
 
 #[tokio::test]

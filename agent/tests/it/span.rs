@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hedgerow_agent::{Agent, Call, Replicas, Route};
+use hedgerow_agent::{Agent, Call, Policy, PolicyDraft, Replicas, Route};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
 use tokio::time::timeout;
@@ -12,7 +12,8 @@ use tracing::{Instrument, Span, info_span};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::paused::{Does, MS, call, warm};
+use crate::catalog::hedging_policy;
+use crate::paused::{Does, MS, call, warm, warm_by};
 
 /// Exports spans to memory, for this thread.
 struct Host {
@@ -183,7 +184,7 @@ async fn a_route_that_does_not_know_where_else_to_go_says_so() {
     let route = agent
         .route("catalog", "list")
         .replicas(replicas)
-        .hedge_standalone(crate::catalog::hedging_policy())
+        .hedge_standalone(hedging_policy())
         .build()
         .unwrap();
     for nth in 0..600 {
@@ -196,6 +197,33 @@ async fn a_route_that_does_not_know_where_else_to_go_says_so() {
         .await
         .unwrap();
     assert_eq!(host.told()["hedgerow.refused"], "no_replica");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_says_why_it_was_not_hedged_once_more() {
+    let host = Host::new();
+    let draft = PolicyDraft {
+        attempts: 3,
+        hedge_on_error: true,
+        ..hedging_policy().into()
+    };
+    let route = warm_by(&agent().await, Policy::try_from(draft).unwrap()).await;
+    let rig = (&host, &route);
+    let slow = Does::Answers(200 * MS);
+    let told = [
+        ("hedgerow.crossed", "true"),
+        ("hedgerow.attempts", "2"),
+        ("hedgerow.refused", "no_replica"),
+        ("hedgerow.winner", "primary"),
+    ];
+    case(rig, (Call::idempotent(), slow, Does::Never), 2, &told).await;
+    let told = [
+        ("hedgerow.crossed", "false"),
+        ("hedgerow.attempts", "1"),
+        ("hedgerow.refused", "already_hedge"),
+    ];
+    let marked = Call::idempotent().already_hedge(true);
+    case(rig, (marked, Does::Fails, slow), 1, &told).await;
 }
 
 #[cfg(feature = "tracing-opentelemetry")]

@@ -46,7 +46,7 @@ async fn a_policy_reaches_a_real_agent_and_is_confirmed() {
     running.until("it reports", |it| it.route(&route())).await;
     let revision = running.set_policy(hedging(0.08)).await;
     holds(&running, &agent, revision).await;
-    assert_eq!(agent.link_state(), LinkState::Live);
+    assert_eq!(agent.link_state(), Some(LinkState::Live));
     agent.shutdown().await;
     running
         .until("it has left", |it| {

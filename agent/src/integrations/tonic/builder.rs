@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use hedgerow_protocol::ids::ReplicaName;
+use hedgerow_protocol::ids::{ReplicaName, RouteKey};
 use tonic::transport::Endpoint;
 
 use super::channels::{Channels, Configure};
@@ -92,6 +92,12 @@ pub enum ChannelError {
         #[source]
         source: tonic::transport::Error,
     },
+    /// A route that picks from another list than the channel connects to, or from none.
+    #[error(
+        "route {0}: picks from other replicas than the channel's: expected the channel's Replicas, \
+         or a clone of them, given to RouteBuilder::replicas"
+    )]
+    Replicas(RouteKey),
 }
 
 impl HedgedChannelBuilder {
@@ -176,10 +182,20 @@ impl HedgedChannelBuilder {
     }
 
     /// Checks the settings. Connects nowhere.
+    ///
+    /// # Errors
+    /// [`ChannelError`]: a method that is no path, a replica that is no address, a route that was
+    /// built without these [`Replicas`].
     pub fn build(self) -> Result<HedgedChannel, ChannelError> {
         for method in self.idempotent.iter().chain(self.routes.keys()) {
             if !is_path(method) {
                 return Err(ChannelError::Method(method.clone()));
+            }
+        }
+        for route in self.routes.values().chain([&self.route]) {
+            let list = route.state.pool.list();
+            if !list.is_some_and(|list| list.is(&self.replicas)) {
+                return Err(ChannelError::Replicas(route.key().clone()));
             }
         }
         let channels = Channels::new(self.replicas, self.configure)

@@ -82,7 +82,8 @@ impl Ready {
                         self.frames.push_back(frame);
                         return;
                     };
-                    self.bytes += data.len();
+                    // An empty frame counts, too: there may be no end of them.
+                    self.bytes += data.len().max(1);
                     self.frames.push_back(frame);
                 }
             }
@@ -216,6 +217,14 @@ mod tests {
             assert_eq!(body.collect().await.unwrap().to_bytes(), all);
             assert!(sendable.next().is_none());
         }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_has_always_more_ready_is_not_read_for_ever() {
+        let empty = stream::repeat_with(|| Ok::<_, Status>(Frame::data(Bytes::new())));
+        let body = Body::new(StreamBody::new(empty));
+        let sendable = Sendable::of(Request::new(body), 64).await;
+        assert!(matches!(sendable, Sendable::Once(_)));
     }
 
     #[tokio::test]

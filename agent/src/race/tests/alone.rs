@@ -36,7 +36,7 @@ async fn p01_while_the_lease_holds_calls_notice_nothing_and_all_is_as_directed()
     let leased = rig.route.snapshot();
     assert_eq!(leased.effective.budget, directed.budget);
     assert_eq!(leased.effective.threshold.map(Threshold::get), Some(D));
-    assert_eq!(leased.link, LinkState::Stale);
+    assert_eq!(leased.link, Some(LinkState::Stale));
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,7 +50,7 @@ async fn p02_after_the_lease_the_budget_decays_and_the_threshold_is_the_agents_o
     let alone = rig.route.snapshot();
     assert_eq!(
         (alone.effective.budget.get(), alone.link),
-        (0.02, LinkState::Fallback)
+        (0.02, Some(LinkState::Fallback))
     );
     let own = alone.effective.threshold.unwrap().get();
     assert!(own < 15 * MS, "from its own figures: {own:?}");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use hedgerow_protocol::directive::Mode;
-use hedgerow_protocol::report::Totals;
+use hedgerow_protocol::report::{Refusal, Totals};
 use hedgerow_protocol::units::{AttemptLimit, Budget, Ratio};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
@@ -239,6 +239,9 @@ async fn c10_no_further_copy_that_cannot_finish() {
     let t = rig.totals();
     assert_eq!((t.hedged, t.hedged_again, t.hedged_on_error), (1, 0, 0));
     assert_eq!(t.further_refused, 2);
+    let further = rig.route.snapshot().further_refused;
+    assert_eq!(further.of(Refusal::Deadline), 2);
+    assert_eq!(further.of(Refusal::Budget), 0);
     rig.assert_at_rest().await;
 }
 

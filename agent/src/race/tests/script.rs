@@ -13,42 +13,13 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::rig::{Failure, MS, Outcome, classify};
 use crate::attempt::{Attempt, AttemptKind};
+use crate::chance::Dice;
 use crate::eligibility::{Call, Verdict};
 use crate::error::CallError;
 use crate::route::Route;
 
 /// The route's deadline, where a script says none.
 pub(super) const DEADLINE: Duration = Duration::from_secs(2);
-
-/// Even draws from one seed.
-#[derive(Debug, Clone)]
-pub(super) struct Dice(u64);
-
-impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(super) fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, n: u64) -> u64 {
-        self.draw() % n
-    }
-
-    pub(super) fn share(&mut self) -> f64 {
-        self.below(1 << 30) as f64 / f64::from(1 << 30)
-    }
-
-    pub(super) fn percent(&mut self, of_all: u64) -> bool {
-        self.below(100) < of_all
-    }
-}
 
 /// What one attempt does.
 #[derive(Debug, Clone, Copy)]

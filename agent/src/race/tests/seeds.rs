@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use tokio::time::sleep;
 
 use super::rig::{MS, Rig};
-use super::script::{DEADLINE, Dice, Model, play};
+use super::script::{DEADLINE, Model, play};
 use crate::budget::TokenBucket;
+use crate::chance::Dice;
 use crate::replicas::Replicas;
 
 /// Runtimes, and calls in each: 10,000 in all.

@@ -104,7 +104,9 @@ async fn b09_one_of_three_ten_times_slower_neither_moves_the_threshold_nor_switc
                 "the target, and a thirtieth of the calls: {share}"
             );
         } else {
-            assert!(share > 0.14, "{share}");
+            // The threshold stays, so what the slow one still gets crosses. It gets little: of two
+            // different replicas it is the busier one.
+            assert!((0.1..0.14).contains(&share), "{share}");
             assert!(grown.won * 2 > grown.hedged, "{grown:?}");
         }
     }
@@ -184,4 +186,29 @@ async fn p14_a_quiet_route_does_not_flap_over_its_bad_replica() {
         .position(|second| second.probation.is_empty());
     assert!(back.is_some_and(|back| back <= 605), "{back:?}");
     assert!(service.last().probation.is_empty());
+}
+
+/// A layer of the host's that looks at the route for each event, as a debug log might.
+struct Looks(crate::route::Route);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Looks {
+    fn on_event(&self, _: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        let (route, (done, waits)) = (self.0.clone(), std::sync::mpsc::channel());
+        std::thread::spawn(move || done.send(route.snapshot().probation.len()));
+        let seen = waits.recv_timeout(Duration::from_secs(20));
+        assert_eq!(seen, Ok(1), "nothing is locked while a change is told");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_may_look_at_the_route_it_is_about() {
+    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::util::SubscriberInitExt;
+
+    let mut service = Service::new(3, S, policy(|_| {})).await;
+    service.offer(300, 5, |_| usual()).await;
+    let host = tracing_subscriber::registry().with(Looks(service.route.clone()));
+    let _host = host.set_default();
+    service.offer(300, 20, |replica| bad(replica, NEVER)).await;
+    assert_eq!(service.last().probation.len(), 1);
 }

@@ -4,6 +4,7 @@ use hedgerow_protocol::directive::Mode;
 use tokio::time::sleep;
 
 use super::load::{MS, S, Service, percent, policy, usual};
+use crate::chance;
 
 /// Five calls in a hundred take ten times as long.
 fn stragglers() -> std::time::Duration {
@@ -34,6 +35,38 @@ async fn c07_ten_minutes_with_cancelled_losers_keep_the_rate_within_half_a_point
                 .since(0)
                 .iter()
                 .all(|second| second.mode == Mode::On)
+        );
+        service.assert_within_budget();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn c07_the_rate_holds_however_many_stragglers_there_are() {
+    // About as many as may cross: the quantile is in the gap, or chance takes it there.
+    for (seed, per_mille) in [
+        (1, 40),
+        (2, 45),
+        (3, 50),
+        (4, 55),
+        (5, 60),
+        (6, 70),
+        (7, 100),
+    ] {
+        let policy = policy(|_| {});
+        let target = policy.target_rate();
+        let mut service = Service::new(3, 10 * S, policy).await;
+        chance::seed(seed);
+        let does = |_: &_| {
+            let straggles = chance::below(1000) < per_mille;
+            if straggles { usual() * 10 } else { usual() }
+        };
+        service.offer(300, 360, does).await;
+        let hedged = service.hedge_rate(60);
+        // Fewer stragglers than may cross: between them and usual answers the rate is theirs.
+        let plateau = (per_mille as f64 / 1e3 * (1.0 - 0.01)).min(target);
+        assert!(
+            (plateau - 0.003..=target + 0.003).contains(&hedged),
+            "{per_mille} per mille: {hedged} for a target of {target}"
         );
         service.assert_within_budget();
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hedgerow_agent::integrations::service_config::ServiceConfig;
 use hedgerow_agent::integrations::tonic::{HedgedChannel, HedgedChannelBuilder};
-use hedgerow_agent::{Agent, PolicyDraft, Replicas};
+use hedgerow_agent::{Agent, PolicyDraft, Replicas, Route};
 use tonic::{Code, Request};
 
 use super::shop::{Failing, GetRequest, Item, Plan, Replica, list};
@@ -198,18 +198,19 @@ async fn a_method_can_have_a_route_of_its_own() {
     let rig = Rig::reads(DEADLINE).await;
     let replicas = list(&rig.replicas);
     let own = warm::route(&replicas, DEADLINE).await;
+    let others = warm::route(&replicas, DEADLINE).await;
     let started = own.snapshot().totals.started;
-    let channel = HedgedChannel::builder(rig.route.clone(), replicas)
+    let channel = HedgedChannel::builder(others.clone(), replicas)
         .all_idempotent()
         .method_route("/shop.v1.Catalog/Get", own.clone())
         .build()
         .unwrap();
     let mut client = CatalogClient::new(channel);
-    let before = rig.route.snapshot().totals.started;
+    let before = others.snapshot().totals.started;
     client.get(GetRequest::default()).await.unwrap();
     client.put(Item::default()).await.unwrap();
     assert_eq!(own.snapshot().totals.started - started, 1);
-    assert_eq!(rig.route.snapshot().totals.started - before, 1);
+    assert_eq!(others.snapshot().totals.started - before, 1);
 }
 
 #[tokio::test]
@@ -225,5 +226,41 @@ async fn a_method_that_is_no_path_is_refused() {
             built.unwrap_err().to_string(),
             format!("method {method:?}: expected its path, as in \"/package.Service/Method\"")
         );
+    }
+}
+
+/// Its route would send calls where the channel knows nobody, or the channel follow a list that
+/// nobody picks from.
+#[tokio::test]
+async fn a_route_that_picks_from_another_list_is_refused() {
+    let names = || Replicas::new([("a:1", None), ("b:1", None)]).unwrap();
+    let list = names();
+    let agent = Agent::builder().connect().await.unwrap();
+    let with = |operation, list: Option<&Replicas>| {
+        let route = agent.route("catalog", operation);
+        match list {
+            Some(list) => route.replicas(list.clone()),
+            None => route,
+        }
+        .build()
+        .unwrap()
+    };
+    let (right, none, looks_alike) = (
+        with("right", Some(&list)),
+        with("none", None),
+        with("looks-alike", Some(&names())),
+    );
+    let built = |route: &Route, of_method: &Route| {
+        HedgedChannel::builder(route.clone(), list.clone())
+            .method_route("/shop.v1.Catalog/Get", of_method.clone())
+            .build()
+    };
+    assert!(built(&right, &right).is_ok());
+    for wrong in [none, looks_alike] {
+        for refused in [built(&wrong, &right), built(&right, &wrong)] {
+            let message = refused.unwrap_err().to_string();
+            let expected = format!("route {}: picks from other replicas", wrong.key());
+            assert!(message.starts_with(&expected), "{message}");
+        }
     }
 }

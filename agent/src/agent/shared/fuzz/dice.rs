@@ -1,31 +1,8 @@
-//! Even draws from a seed, and values at the edges of ranges.
+//! Values at the edges of ranges, drawn from a seed.
 
-/// A splitmix64 stream.
-#[derive(Debug)]
-pub(super) struct Dice(u64);
+pub(super) use crate::chance::Dice;
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(super) fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Below `n`, which is not 0.
-    pub(super) fn below(&mut self, n: u64) -> u64 {
-        self.draw() % n
-    }
-
-    pub(super) fn percent(&mut self, of_all: u64) -> bool {
-        self.below(100) < of_all
-    }
-
     pub(super) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize].clone()
     }

@@ -56,7 +56,7 @@ impl World {
             let key = RouteKey::new(dependency, operation).unwrap();
             let replicas = Replicas::new([("r5:80", None), ("r6:80", None)]).unwrap();
             let mode = RouteMode::default();
-            shared.add(key, limits, Some(replicas), mode).unwrap()
+            shared.add(&key, limits, Some(replicas), mode).unwrap()
         };
         let routes = ROUTES.map(add).to_vec();
         let now = shared.birth;
