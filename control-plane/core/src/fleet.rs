@@ -29,6 +29,8 @@ pub(crate) struct LedgerId(u64);
 /// What an agent does on one route.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AgentRoute {
+    /// Where the route is in [`Fleet::order`], once the agent was counted with it.
+    pub(crate) slot: Option<usize>,
     /// What it holds, as far as it said.
     pub(crate) held: Option<Stamp>,
     /// What it was sent last.
@@ -126,20 +128,27 @@ impl Agent {
         self.held_hash
     }
 
-    /// It holds `stamp` now.
-    pub(crate) fn holds(&mut self, route: &RouteKey, stamp: Stamp) {
-        let Some(state) = self.routes.get_mut(route) else {
-            return;
-        };
-        state.held = Some(stamp);
-        if state
-            .refused
-            .as_ref()
-            .is_some_and(|(refused, _)| *refused <= stamp)
-        {
-            state.refused = None;
+    /// It holds these stamps now.
+    pub(crate) fn holds(&mut self, stamps: &[(RouteKey, Stamp)]) {
+        let mut changed = false;
+        for (route, stamp) in stamps {
+            let Some(state) = self.routes.get_mut(route) else {
+                continue;
+            };
+            changed |= state.held != Some(*stamp);
+            state.held = Some(*stamp);
+            if state
+                .refused
+                .as_ref()
+                .is_some_and(|(refused, _)| *refused <= *stamp)
+            {
+                state.refused = None;
+            }
         }
-        self.rehash();
+        // Mostly live values are all that moved, and the stamps are the same.
+        if changed {
+            self.rehash();
+        }
     }
 
     /// Why it does not take `wanted`, where it said so.
@@ -198,6 +207,9 @@ struct KeptLedger {
 pub(crate) struct Fleet {
     pub(crate) attached: BTreeMap<ConnectionId, Agent>,
     pub(crate) gone: VecDeque<GoneAgent>,
+    /// The controller's routes when agents were last counted, ascending: what is done for each
+    /// agent and route each tick finds the route by a number, not by its name.
+    order: Vec<RouteKey>,
     ledgers: BTreeMap<LedgerId, KeptLedger>,
     /// The newest ledger of each life.
     lives: BTreeMap<(InstanceId, Incarnation), LedgerId>,
@@ -326,6 +338,31 @@ impl Fleet {
         if let Some(kept) = self.ledgers.get_mut(&ledger) {
             kept.streams = kept.streams.saturating_sub(1);
             kept.idle = now;
+        }
+    }
+
+    /// The routes that slots are of, ascending.
+    pub(crate) fn order(&self) -> &[RouteKey] {
+        &self.order
+    }
+
+    /// Gives each agent's routes their slots: their places in `routes`, ascending. Only for what is
+    /// new, unless `routes` are others than the last time.
+    pub(crate) fn place<'a>(
+        &mut self,
+        routes: impl ExactSizeIterator<Item = &'a RouteKey> + Clone,
+    ) {
+        let same = self.order.len() == routes.len() && self.order.iter().eq(routes.clone());
+        if !same {
+            self.order = routes.cloned().collect();
+        }
+        let order = &self.order;
+        for agent in self.attached.values_mut() {
+            for (key, state) in &mut agent.routes {
+                if !same || state.slot.is_none() {
+                    state.slot = order.binary_search(key).ok();
+                }
+            }
         }
     }
 

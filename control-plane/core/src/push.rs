@@ -3,6 +3,7 @@
 //! Every push is the full snapshot for its agent: made of what is stored (places, policies, epoch)
 //! and of live values. It is never older than what the agent holds, and never has what it refused.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Directive, DirectiveSet, LiveValues, Stamp, Standing};
@@ -17,13 +18,15 @@ use crate::decide::Live;
 use crate::effect::Effect;
 use crate::epoch::Heard;
 use crate::event::{ConnectionId, Joined};
-use crate::fleet::Agent;
+use crate::fleet::{Agent, AgentRoute};
 use crate::moment::Moment;
 
 /// Live values that moved by less are not worth a message to every agent.
 const MOVED_MIN: f64 = 0.01;
 /// They are sent this often all the same.
 const REPEATED: Duration = Duration::from_secs(10);
+/// More agents than such a part of the routes are many.
+const MANY_PART: usize = 8;
 
 impl Controller {
     /// An agent attached: what it holds is taken over where nothing better is known, and it is sent
@@ -94,9 +97,7 @@ impl Controller {
         let Some(agent) = self.fleet.attached.get_mut(&connection) else {
             return;
         };
-        for (route, stamp) in stamps {
-            agent.holds(route, *stamp);
-        }
+        agent.holds(stamps);
     }
 
     /// An agent refused a directive, or a set. It is not sent again until it changes (P4).
@@ -236,8 +237,14 @@ impl Controller {
         }
         let routes = std::mem::take(&mut self.routes_to_push);
         if !routes.is_empty() {
+            let order = self.fleet.order().iter();
+            let due: Vec<_> = order.map(|key| routes.contains(key)).collect();
+            let is_due = |(key, state): (&RouteKey, &AgentRoute)| match state.slot {
+                Some(slot) => due[slot],
+                None => routes.contains(key),
+            };
             for (connection, agent) in &self.fleet.attached {
-                if agent.routes.keys().any(|route| routes.contains(route)) {
+                if agent.routes.iter().any(is_due) {
                     self.agents_to_push.insert(*connection);
                 }
             }
@@ -247,12 +254,22 @@ impl Controller {
                 }
             }
         }
-        for connection in std::mem::take(&mut self.agents_to_push) {
-            self.push(now, connection);
+        let agents = std::mem::take(&mut self.agents_to_push);
+        // For many agents each directive is made once; for a few, only those that they need.
+        let many = agents.len() > self.fleet.order().len() / MANY_PART;
+        let made: Vec<_> = if many {
+            let order = self.fleet.order().iter();
+            order.map(|key| self.directive(key)).collect()
+        } else {
+            Vec::new()
+        };
+        for connection in agents {
+            self.push(now, connection, &made);
         }
     }
 
-    fn push(&mut self, now: Moment, connection: ConnectionId) {
+    /// Sends one agent its snapshot. `made`: directives by slot, or nothing.
+    fn push(&mut self, now: Moment, connection: ConnectionId, made: &[Option<Directive>]) {
         let Some(agent) = self.fleet.attached.get(&connection) else {
             return;
         };
@@ -263,32 +280,37 @@ impl Controller {
             .routes
             .iter()
             .filter_map(|(key, state)| {
-                let directive = self.directive(key)?;
+                let directive = match state.slot.and_then(|slot| made.get(slot)) {
+                    Some(made) => Cow::Borrowed(made.as_ref()?),
+                    None => Cow::Owned(self.directive(key)?),
+                };
                 let refused = state
                     .refused
                     .as_ref()
                     .is_some_and(|(stamp, _)| *stamp == directive.stamp);
                 let older = state.held.is_some_and(|held| held > directive.stamp);
-                (!refused && !older).then_some(directive)
+                (!refused && !older).then(|| directive.into_owned())
             })
             .collect();
         // An empty set would tell it to let go of everything: it is never meant here.
         if directives.is_empty() {
             return;
         }
-        let hash = held_hash(directives.iter().map(|it| (&it.route, it.stamp)));
+        let hash = || held_hash(directives.iter().map(|it| (&it.route, it.stamp)));
         if agent
             .refused_set
             .as_ref()
-            .is_some_and(|(refused, _)| *refused == hash)
+            .is_some_and(|(refused, _)| *refused == hash())
         {
             return;
         }
         let Some(agent) = self.fleet.attached.get_mut(&connection) else {
             return;
         };
-        for directive in &directives {
-            if let Some(state) = agent.routes.get_mut(&directive.route) {
+        // Both ascend by route.
+        let mut sent = directives.iter().peekable();
+        for (key, state) in &mut agent.routes {
+            if let Some(directive) = sent.next_if(|directive| directive.route == *key) {
                 state.sent = Some(directive.stamp);
             }
         }

@@ -77,25 +77,30 @@ impl Controller {
 
     /// Counts, for each route, the agents that are on it.
     fn take_census(&mut self, now: Moment) {
-        let wanted: Vec<_> = self.routes.keys().map(|key| self.wanted(key)).collect();
-        for (route, stamp) in self.routes.values_mut().zip(wanted) {
-            route.census = Census {
-                wanted: stamp,
-                ..Census::default()
-            };
-        }
+        self.fleet.place(self.routes.keys());
+        let begin = |key| Census {
+            wanted: self.wanted(key),
+            ..Census::default()
+        };
+        let mut counted: Vec<_> = self.routes.keys().map(begin).collect();
         let mut beyond = BTreeSet::new();
         for agent in self.fleet.attached.values() {
             for (key, state) in &agent.routes {
-                let Some(route) = self.routes.get_mut(key) else {
-                    beyond.insert(key);
-                    continue;
-                };
-                route.used = now;
-                route.census.count(agent, state);
+                match state.slot {
+                    Some(slot) => counted[slot].count(agent, state),
+                    None => {
+                        beyond.insert(key);
+                    }
+                }
             }
         }
         self.counters.routes_beyond_cap = beyond.len() as u64;
+        for (route, census) in self.routes.values_mut().zip(counted) {
+            if census.attached > 0 {
+                route.used = now;
+            }
+            route.census = census;
+        }
     }
 
     /// What would be decided for a route under `rules`.
