@@ -276,22 +276,19 @@ impl Controller {
         if agent.after_epoch >= self.epochs.durable() && agent.after_epoch.is_some() {
             return;
         }
-        let directives: Vec<_> = agent
-            .routes
-            .iter()
-            .filter_map(|(key, state)| {
-                let directive = match state.slot.and_then(|slot| made.get(slot)) {
-                    Some(made) => Cow::Borrowed(made.as_ref()?),
-                    None => Cow::Owned(self.directive(key)?),
-                };
-                let refused = state
-                    .refused
-                    .as_ref()
-                    .is_some_and(|(stamp, _)| *stamp == directive.stamp);
-                let older = state.held.is_some_and(|held| held > directive.stamp);
-                (!refused && !older).then(|| directive.into_owned())
-            })
-            .collect();
+        let mut directives = Vec::with_capacity(agent.routes.len());
+        directives.extend(agent.routes.iter().filter_map(|(key, state)| {
+            let directive = match state.slot.and_then(|slot| made.get(slot)) {
+                Some(made) => Cow::Borrowed(made.as_ref()?),
+                None => Cow::Owned(self.directive(key)?),
+            };
+            let refused = state
+                .refused
+                .as_ref()
+                .is_some_and(|(stamp, _)| *stamp == directive.stamp);
+            let older = state.held.is_some_and(|held| held > directive.stamp);
+            (!refused && !older).then(|| directive.into_owned())
+        }));
         // An empty set would tell it to let go of everything: it is never meant here.
         if directives.is_empty() {
             return;

@@ -244,7 +244,10 @@ fn lower_median(levels: &VecDeque<u32>) -> Option<Duration> {
 /// How many replicas are slow together, of how many that get calls: those whose own median is
 /// nearer to the limit than to the base.
 pub(crate) fn slow_replicas(windows: &Windows, base: &Base) -> (usize, usize) {
-    let Some(base) = base.base().filter(|_| base.ticks_over() > 0) else {
+    if base.ticks_over() == 0 {
+        return (0, 0);
+    }
+    let Some(base) = base.base() else {
         return (0, 0);
     };
     let window = windows.grown(WINDOW_MIN, WINDOW_MAX, |window| window.calls() >= CALLS);

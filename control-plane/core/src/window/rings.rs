@@ -33,6 +33,9 @@ const BLOCKS: usize = 30;
 pub struct Windows {
     fine: VecDeque<Slice>,
     blocks: VecDeque<Slice>,
+    /// The block that is not full yet: each slice is added as it comes, so that no tick has ten to
+    /// add.
+    open: Slice,
     /// Slices pushed in all.
     pushed: u64,
     /// Each agent's newest gauge of the ages of unanswered primaries.
@@ -50,14 +53,11 @@ impl Windows {
     pub fn push(&mut self, mut slice: Slice, span: Duration) {
         slice.span = span;
         slice.ticks = 1;
+        self.open.add(&slice);
         self.fine.push_back(slice);
         self.pushed += 1;
         if self.pushed.is_multiple_of(BLOCK as u64) {
-            let mut block = Slice::default();
-            for slice in self.newest(BLOCK) {
-                block.add(slice);
-            }
-            self.blocks.push_back(block);
+            self.blocks.push_back(std::mem::take(&mut self.open));
             if self.blocks.len() > BLOCKS {
                 self.blocks.pop_front();
             }
@@ -109,7 +109,8 @@ impl Windows {
             return Lookback::new(self.fine.iter().collect());
         }
         let blocks = self.blocks.range(self.blocks.len() - blocks..);
-        Lookback::new(blocks.chain(self.newest(open)).collect())
+        let rest = (open > 0).then_some(&self.open);
+        Lookback::new(blocks.chain(rest).collect())
     }
 
     /// The shortest run of newest slices, of at least `min` and at most `max`, that `enough` is true

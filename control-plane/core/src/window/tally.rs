@@ -46,19 +46,19 @@ impl Tally {
     /// Merges ascending pairs: in place where every bucket is there already, which is the rule once
     /// a few agents have reported.
     fn merge(&mut self, other: impl Iterator<Item = (u16, u32)>) {
-        let mut from = 0;
+        let mut at = 0;
         for (bucket, count) in other.filter(|&(_, count)| count > 0) {
-            match self.0[from..].binary_search_by_key(&bucket, |&(held, _)| held) {
-                Ok(at) => {
-                    let slot = &mut self.0[from + at].1;
-                    *slot = slot.saturating_add(count);
-                    from += at + 1;
-                }
-                Err(at) => {
-                    self.0.insert(from + at, (bucket, count));
-                    from += at + 1;
-                }
+            // Side by side: latencies lie close together, so that the next bucket is a few steps
+            // on, and a search would cost more.
+            at += self.0[at..]
+                .iter()
+                .take_while(|&&(held, _)| held < bucket)
+                .count();
+            match self.0.get_mut(at) {
+                Some((held, sum)) if *held == bucket => *sum = sum.saturating_add(count),
+                _ => self.0.insert(at, (bucket, count)),
             }
+            at += 1;
         }
     }
 }
