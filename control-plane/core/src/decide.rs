@@ -31,7 +31,7 @@ use hedgerow_protocol::units::{Budget, Ratio, Threshold};
 use all_slow::Phase;
 use budget::Phi;
 use latch::{Findings, Verdict};
-use primaries::{Healthy, healthy};
+use primaries::{Healthy, Primaries};
 use threshold::View;
 
 use crate::effect::Transition;
@@ -232,7 +232,11 @@ fn learn(
         Some(_) => Phase::Off,
         None => Phase::Learning,
     };
-    memory.base.observe(windows, &memory.named, phase, now);
+    let primaries = present.map(|present| Primaries::of(windows, present, &memory.named));
+    let known = present.zip(primaries.as_ref());
+    memory
+        .base
+        .observe(windows, &memory.named, known, phase, now);
     let shared = memory.shared.observe(&shared_cause::View {
         now,
         windows,
@@ -252,7 +256,7 @@ fn learn(
             .saturating_sub(u64::from(latch::TICKS_WELL));
     }
     again = shared.or(again);
-    follow(windows, present, policy, memory);
+    follow(windows, known, policy, memory);
     again
 }
 
@@ -268,18 +272,20 @@ fn crossed_share(
 }
 
 /// Brings the threshold up to date.
-fn follow(windows: &Windows, present: Option<&Lookback<'_>>, policy: &Policy, memory: &mut Memory) {
-    let primaries = present.map(|present| healthy(windows, present, &memory.named));
-    let view = present
-        .zip(primaries.as_ref())
-        .map(|(present, primaries)| View {
-            windows,
-            present,
-            primaries,
-            named: &memory.named,
-            target: policy.percentile().tail(),
-            calm: windows.pushed().saturating_sub(memory.calm_from) as usize,
-        });
+fn follow(
+    windows: &Windows,
+    known: Option<(&Lookback<'_>, &Primaries)>,
+    policy: &Policy,
+    memory: &mut Memory,
+) {
+    let view = known.map(|(present, primaries)| View {
+        windows,
+        present,
+        curve: &primaries.curve,
+        named: &memory.named,
+        target: policy.percentile().tail(),
+        calm: windows.pushed().saturating_sub(memory.calm_from) as usize,
+    });
     if memory.shared.off().is_some() || memory.errors.tripped().is_some() {
         memory.threshold.hold(view.as_ref());
     } else if let Some(view) = view {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use hedgerow_protocol::ids::ReplicaName;
 
 use super::naming::Entry;
-use super::primaries::healthy;
+use super::primaries::{Primaries, healthy};
 use crate::moment::Moment;
-use crate::window::{WINDOW_MAX, WINDOW_MIN, Windows};
+use crate::window::{Lookback, WINDOW_MAX, WINDOW_MIN, Windows};
 
 /// Times the base above which everything is slow.
 pub(crate) const LIMIT: f64 = 2.5;
@@ -115,18 +115,19 @@ impl Base {
         }
     }
 
-    /// A tick.
+    /// A tick. `known`: the present window, where it was estimated already.
     pub(crate) fn observe(
         &mut self,
         windows: &Windows,
         named: &BTreeMap<ReplicaName, Entry>,
+        known: Option<(&Lookback<'_>, &Primaries)>,
         phase: Phase,
         now: Moment,
     ) {
         if phase == Phase::Failing {
             self.unknown();
         } else {
-            self.compare(windows, named, now);
+            self.compare(windows, named, known, now);
         }
         if phase == Phase::Learning && self.over == 0 {
             self.slices += 1;
@@ -159,16 +160,30 @@ impl Base {
 
     /// Present against base. The window begins with calls *started*, so that a fleet in which
     /// nothing ends any more is still looked at over the last seconds.
-    fn compare(&mut self, windows: &Windows, named: &BTreeMap<ReplicaName, Entry>, now: Moment) {
+    fn compare(
+        &mut self,
+        windows: &Windows,
+        named: &BTreeMap<ReplicaName, Entry>,
+        known: Option<(&Lookback<'_>, &Primaries)>,
+        now: Moment,
+    ) {
         let window = windows.grown(WINDOW_MIN, WINDOW_MAX, |window| window.calls() >= CALLS);
-        let primaries = healthy(windows, &window, named);
+        let own;
+        let primaries = match known {
+            // As many of the newest slices are the same ones.
+            Some((present, primaries)) if present.slices() == window.slices() => primaries,
+            _ => {
+                own = Primaries::of(windows, &window, named);
+                &own
+            }
+        };
         self.window = window.span();
         let silent = windows.over(SILENCE).calls() == 0;
-        if silent || primaries.count() < CALLS {
+        if silent || primaries.count < CALLS {
             self.unknown();
             return;
         }
-        let curve = primaries.curve();
+        let curve = &primaries.curve;
         self.median = curve.quantile(0.5);
         let Some(base) = self.base() else {
             self.ratio = None;

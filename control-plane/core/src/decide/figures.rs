@@ -76,6 +76,10 @@ fn expected_wins(curve: &SurvivalCurve, threshold: Duration) -> Option<f64> {
     let mut wins = 0.0;
     let mut before = crossed;
     for step in curve.steps() {
+        // Nothing ended in most buckets; up to the threshold nobody was hedged.
+        if step.survival >= before {
+            continue;
+        }
         let end = Duration::from_nanos((step.upper_edge_us * 1e3) as u64);
         let Some(hedged_for) = end.checked_sub(threshold) else {
             continue;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hedgerow_protocol::ids::ReplicaName;
-use hedgerow_protocol::latency::Histogram;
+use hedgerow_protocol::latency::{Histogram, SurvivalCurve};
 
 use super::naming::Entry;
 use crate::window::{Attempts, Lookback, Windows};
@@ -33,6 +33,29 @@ pub(crate) fn healthy(
         all.censored = without(&all.censored, &theirs.censored);
     }
     all
+}
+
+/// The healthy majority's primaries of a window, estimated once for all that ask.
+pub(crate) struct Primaries {
+    /// Attempts in all.
+    pub(crate) count: u64,
+    /// What is known of their latencies.
+    pub(crate) curve: SurvivalCurve,
+}
+
+impl Primaries {
+    /// See [`healthy`].
+    pub(crate) fn of(
+        windows: &Windows,
+        lookback: &Lookback<'_>,
+        named: &BTreeMap<ReplicaName, Entry>,
+    ) -> Self {
+        let attempts = healthy(windows, lookback, named);
+        Self {
+            count: attempts.count(),
+            curve: attempts.curve(),
+        }
+    }
 }
 
 /// `all` less `part`, at least zero: an agent may report a replica's attempts that it left out of

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use hedgerow_protocol::ids::ReplicaName;
+use hedgerow_protocol::latency::SurvivalCurve;
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::units::Threshold;
 
 use super::naming::Entry;
 use super::primaries::{Healthy, healthy};
-use crate::window::{Attempts, Lookback, Windows};
+use crate::window::{Lookback, Windows};
 
 /// The slow window, in multiples of the present one.
 const SLOW_WINDOWS: usize = 5;
@@ -55,7 +56,7 @@ pub(crate) struct View<'a> {
     /// The present window.
     pub(crate) present: &'a Lookback<'a>,
     /// The healthy majority's primaries in it.
-    pub(crate) primaries: &'a Attempts,
+    pub(crate) curve: &'a SurvivalCurve,
     /// Those left out.
     pub(crate) named: &'a BTreeMap<ReplicaName, Entry>,
     /// The target: the share of calls that is to cross.
@@ -85,7 +86,7 @@ impl Track {
             self.turn_trim(view);
         }
         let tail = view.target * self.trim;
-        let fast = view.primaries.curve().quantile(1.0 - tail);
+        let fast = view.curve.quantile(1.0 - tail);
         let slices = SLOW_WINDOWS * view.present.slices();
         let slow = view.windows.over(slices.min(view.calm));
         let slow = (slow.slices() > view.present.slices())
@@ -106,11 +107,7 @@ impl Track {
         let Some(before) = self.recent.iter().copied().min().or(self.value) else {
             return;
         };
-        let present = view.and_then(|view| {
-            view.primaries
-                .curve()
-                .quantile(1.0 - view.target * self.trim)
-        });
+        let present = view.and_then(|view| view.curve.quantile(1.0 - view.target * self.trim));
         self.value = Some(present.map_or(before, |present| present.min(before)));
     }
 

@@ -7,6 +7,7 @@
 
 mod agent;
 mod alerts;
+mod day;
 mod delivery;
 mod fleet;
 mod lies;
