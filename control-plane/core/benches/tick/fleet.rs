@@ -11,7 +11,7 @@ use hedgerow_protocol::latency::{SparseHistogram, bucket_of};
 use hedgerow_protocol::report::{Attempts, Effective, Refusal, ReplicaReport, Report};
 use hedgerow_protocol::report::{RouteReport, Totals};
 use hedgerow_protocol::session::held_hash;
-use hedgerow_protocol::units::{Budget, Ratio};
+use hedgerow_protocol::units::{Budget, Ratio, Threshold};
 
 /// Replicas of each dependency.
 pub(crate) const REPLICAS: usize = 4;
@@ -246,7 +246,7 @@ impl Kept {
         let mut waited = primary;
         if let Some(threshold) = held
             .and_then(|held| held.live.threshold)
-            .map(|threshold| threshold.get())
+            .map(Threshold::get)
             .filter(|threshold| primary > *threshold)
         {
             totals.crossed += 1;
@@ -270,7 +270,10 @@ impl Kept {
                     second.replicas[to].won += 1;
                     second.hedge.done.push(hedge);
                 } else {
-                    second.hedge.censored.push(primary - threshold);
+                    second
+                        .hedge
+                        .censored
+                        .push(primary.saturating_sub(threshold));
                 }
             }
         }
