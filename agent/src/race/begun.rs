@@ -51,10 +51,7 @@ impl<'a, C> Begun<'a, C> {
             let took = Instant::now().saturating_duration_since(self.ticket.began());
             let threshold = self.route.gate.threshold();
             if threshold.is_none_or(|threshold| took <= threshold) {
-                // The primary began with its call: one age, one bucket, for both.
-                let bucket = bucket_of(took);
-                self.primary.answered_plainly(bucket);
-                self.ticket.finished_plainly(bucket);
+                end_plainly(&mut self.ticket, self.primary, took);
                 return Polled::Answered(result);
             }
         }
@@ -78,4 +75,17 @@ impl<'a, C> Begun<'a, C> {
             told: Told::default(),
         }
     }
+}
+
+/// Puts the end of a treated call that its primary answered in the books.
+#[inline]
+pub(super) fn end_plainly(
+    ticket: &mut Ticket<'_>,
+    primary: AttemptGuard<&RouteState>,
+    took: Duration,
+) {
+    // The primary began with its call: one age, one bucket, for both.
+    let bucket = bucket_of(took);
+    primary.answered_plainly(bucket);
+    ticket.finished_plainly(bucket);
 }

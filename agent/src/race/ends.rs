@@ -3,9 +3,9 @@
 use std::future::Future;
 use std::sync::atomic::Ordering;
 
-use hedgerow_protocol::latency::bucket_of;
 use tokio::time::Instant;
 
+use super::begun::end_plainly;
 use super::copies::Sent;
 use super::{Due, Outcome, Race};
 use crate::attempt::{Attempt, AttemptGuard, AttemptKind, Ending};
@@ -38,10 +38,7 @@ where
                     self.told.crossed(self.route, replica);
                 }
                 if self.ticket.treated() {
-                    // The primary began with its call: one age, one bucket, for both.
-                    let bucket = bucket_of(self.took);
-                    guard.answered_plainly(bucket);
-                    self.ticket.finished_plainly(bucket);
+                    end_plainly(&mut self.ticket, guard, self.took);
                 } else {
                     guard.ended(Ending::Answered, now);
                 }

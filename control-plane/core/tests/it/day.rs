@@ -150,7 +150,7 @@ impl Day {
 }
 
 #[test]
-fn p11_a_day_of_routes_agents_and_replicas_that_come_and_go_is_held_in_bounded_memory() {
+fn p11_a_day_of_routes_and_agents_that_come_and_go_is_held_in_bounded_memory() {
     let mut day = None;
     let bytes = |run: &mut dyn FnMut()| allocation_counter::measure(run).bytes_current;
     let half = bytes(&mut || {
