@@ -294,6 +294,8 @@ pub enum MarkKind {
     Mode,
     /// An alert began or ended.
     Alert,
+    /// An agent was quarantined, or let go.
+    Agent,
 }
 
 /// A replica as the fleet sees it, over the last minute at most.
@@ -408,6 +410,27 @@ pub struct AgentRouteView {
     pub link: LinkState,
     /// Replicas it can pick from.
     pub replicas: u32,
+    /// Where what it says of the route is counted apart, and why. It is told what to do all the
+    /// same.
+    pub quarantine: Option<QuarantineView>,
+}
+
+/// Why what an agent says of a route is in no window, threshold or verdict.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QuarantineView {
+    /// Since when.
+    pub since: Moment,
+    /// Held: put off for some seconds, until it is known whether it belongs to the rest. Otherwise
+    /// quarantined: left out until it agrees with the others.
+    pub held: bool,
+    /// As `calls crossed 95 % of 120, others' 5 %`.
+    pub words: String,
+    /// The same as a figure: its share, and the limit beyond which it stands out.
+    pub evidence: Vec<Evidence>,
+    /// Reports left out since then.
+    pub reports: u64,
+    /// Calls begun in these.
+    pub calls: u64,
 }
 
 /// Whether an agent holds what is wanted.
