@@ -18,9 +18,9 @@ use crate::view::QuarantineView;
 pub(super) const WINDOW: Duration = Duration::from_mins(1);
 /// The same in ticks.
 const WINDOW_TICKS: u64 = 60;
-/// Calls after which they are halved sooner: enough to tell that too few cross, and an agent with
-/// much traffic is judged by its last seconds.
-const RECENT_CALLS: u64 = 2_000;
+/// Calls after which they are halved sooner: half of it is enough to tell that none of them crosses
+/// where a twentieth should, and an agent with much traffic is judged by its last seconds.
+const RECENT_CALLS: u64 = 800;
 /// Ticks an agent must have stood out in to be quarantined: a pause of its own is over by then.
 const TICKS_OUT: u32 = 3;
 /// Reports that wait while it is held; what is older is left out for good.

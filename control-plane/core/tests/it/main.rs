@@ -7,10 +7,12 @@
 
 mod agent;
 mod alerts;
+mod crowd;
 mod delivery;
 mod fleet;
 mod lies;
 mod orders;
+mod quarantine;
 mod random;
 mod reports;
 mod restart;
