@@ -93,7 +93,13 @@ impl Bench {
             return Reception::Apart;
         }
         let stands_out = self.floors.is_some_and(|floors| {
-            worst(&record.second, EVENTS_TO_DOUBT, &floors, &self.medians).is_some()
+            worst(
+                &record.with_second(),
+                EVENTS_TO_DOUBT,
+                &floors,
+                &self.medians,
+            )
+            .is_some()
         });
         if stands_out || record.doubt.is_some() {
             Reception::Doubted
@@ -151,8 +157,8 @@ impl Bench {
             record.advance(self.ticks);
         }
         let all = self.records.values();
-        self.medians = Medians::of(all.clone().map(|it| &it.recent), CALLS_TO_COMPARE);
-        let newest = Medians::of(all.map(|it| &it.second), 1);
+        self.medians = Medians::of(&all.clone().map(|it| &it.recent), CALLS_TO_COMPARE);
+        let newest = Medians::of(&all.map(|it| &it.latest), 1);
         let mut outcome = Outcome::default();
         let mut suspects = Vec::new();
         for (connection, record) in &mut self.records {

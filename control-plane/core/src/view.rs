@@ -6,6 +6,7 @@
 //! `connected`, `heard`, `reported`, `resolved`) is a whole number of milliseconds since 1970, UTC.
 
 mod millis;
+mod quarantine;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use crate::effect::{AlertState, KillState, Transition};
 use crate::event::ConnectionId;
 use crate::moment::Moment;
+
+pub use quarantine::QuarantineView;
 
 /// The fleet at one moment.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -413,24 +416,6 @@ pub struct AgentRouteView {
     /// Where what it says of the route is counted apart, and why. It is told what to do all the
     /// same.
     pub quarantine: Option<QuarantineView>,
-}
-
-/// Why what an agent says of a route is in no window, threshold or verdict.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct QuarantineView {
-    /// Since when.
-    pub since: Moment,
-    /// Held: put off for some seconds, until it is known whether it belongs to the rest. Otherwise
-    /// quarantined: left out until it agrees with the others.
-    pub held: bool,
-    /// As `calls crossed 95 % of 120, others' 5 %`.
-    pub words: String,
-    /// The same as a figure: its share, and the limit beyond which it stands out.
-    pub evidence: Vec<Evidence>,
-    /// Reports left out since then.
-    pub reports: u64,
-    /// Calls begun in these.
-    pub calls: u64,
 }
 
 /// Whether an agent holds what is wanted.

@@ -47,7 +47,7 @@ pub(super) struct Medians {
 impl Medians {
     /// From each agent's counts, of those with at least so many calls; no agent weighs more than
     /// another.
-    pub(super) fn of<'a>(all: impl Iterator<Item = &'a Counts> + Clone, least: u64) -> Self {
+    pub(super) fn of<'a>(all: &(impl Iterator<Item = &'a Counts> + Clone), least: u64) -> Self {
         let middle_of = |figure| {
             let shares = all.clone().map(|counts| counts.get(figure));
             middle(shares.filter(|share| share.calls >= least.max(1)))

@@ -21,6 +21,9 @@ const WINDOW_TICKS: u64 = 60;
 /// Calls after which they are halved sooner: half of it is enough to tell that none of them crosses
 /// where a twentieth should, and an agent with much traffic is judged by its last seconds.
 const RECENT_CALLS: u64 = 800;
+/// Calls that tell what an agent with few a second says at present: two of two are enough to stand
+/// out, and an honest past of a minute would hide a dozen lies.
+const LATEST_CALLS: u64 = 4;
 /// Ticks an agent must have stood out in to be quarantined: a pause of its own is over by then.
 const TICKS_OUT: u32 = 3;
 /// Reports that wait while it is held; what is older is left out for good.
@@ -57,6 +60,8 @@ pub(super) struct Record {
     pub(super) instance: InstanceId,
     /// Since the last tick.
     pub(super) second: Counts,
+    /// What it said last: the newest second, and where that has but a few calls, those before.
+    pub(super) latest: Counts,
     /// Over the last minute at most.
     pub(super) recent: Counts,
     /// Ticks it stood out in, less those in which it did not.
@@ -103,6 +108,7 @@ impl Record {
         Self {
             instance,
             second: Counts::default(),
+            latest: Counts::default(),
             recent: Counts::default(),
             ticks_out: 0,
             doubt: None,
@@ -166,6 +172,7 @@ impl Record {
         if self.second.calls() == 0 {
             return;
         }
+        self.latest = self.with_second();
         self.recent.add(&self.second);
         if self.recent.calls() > RECENT_CALLS || tick.is_multiple_of(WINDOW_TICKS) {
             self.recent.halve();
@@ -173,6 +180,15 @@ impl Record {
         if let Some(quarantine) = &mut self.quarantine {
             quarantine.trial.add(&self.second);
         }
+    }
+
+    /// What it said last, the second that is not over included.
+    pub(super) fn with_second(&self) -> Counts {
+        let mut latest = self.second;
+        if self.latest.calls() < LATEST_CALLS && self.second.calls() < LATEST_CALLS {
+            latest.add(&self.latest);
+        }
+        latest
     }
 
     /// How far it stands out, where it does, or did and has not been acquitted.
@@ -190,13 +206,17 @@ impl Record {
             return self.doubt.as_ref().map(|doubt| doubt.finding.times);
         }
         // Beside what others say now, too: where all are slow at once nobody stands out.
-        let now = worst(&self.second, EVENTS_TO_DOUBT, floors, lately)
-            .filter(|_| worst(&self.second, EVENTS_TO_DOUBT, floors, newest).is_some());
+        let now = worst(&self.latest, EVENTS_TO_DOUBT, floors, lately)
+            .filter(|_| worst(&self.latest, EVENTS_TO_DOUBT, floors, newest).is_some());
         self.found = now.or_else(|| {
             worst(&self.recent, EVENTS_TO_DOUBT, floors, lately)
                 .filter(|finding| !contradicts(&self.second, finding))
         });
-        self.found.map(|finding| finding.times)
+        // Too few calls acquit nobody.
+        let unproven = self.latest.calls() < LATEST_CALLS;
+        let doubt = self.doubt.as_ref().filter(|_| unproven);
+        let found = self.found.or_else(|| doubt.map(|doubt| doubt.finding));
+        found.map(|finding| finding.times)
     }
 
     /// It is one of those left out, or it is not.

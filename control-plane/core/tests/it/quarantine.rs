@@ -25,21 +25,19 @@ fn lies_move_nothing(seeds: RangeInclusive<u64>, liars: u64) {
         // Most of what once happened is as good as what happens now.
         (Says::Replay, false),
     ];
-    let mut worst = [0.0_f64; 3];
     for seed in seeds {
         let mut honest = Crowd::new(seed, 100, 40, WARM);
         let mut lied = [0, 1, 2].map(|_| honest.clone());
         for second in 1..=LYING {
             honest.second(|_| Says::Truth);
             let honest = honest.threshold();
-            for ((crowd, (says, _)), worst) in lied.iter_mut().zip(lies).zip(&mut worst) {
+            for (crowd, (says, _)) in lied.iter_mut().zip(lies) {
                 crowd.second(|number| if number <= liars { says } else { Says::Truth });
                 let moved = (crowd.threshold() / honest - 1.0).abs();
                 assert!(
                     moved < MOVES,
                     "{liars} say {says:?}, seed {seed}: moved by {moved:.3} after {second} s"
                 );
-                *worst = worst.max(moved);
             }
         }
         for (crowd, (says, caught)) in lied.iter_mut().zip(lies) {
@@ -56,7 +54,6 @@ fn lies_move_nothing(seeds: RangeInclusive<u64>, liars: u64) {
             assert_eq!(crowd.world.view(&route()).mode, Mode::On, "{what}");
         }
     }
-    eprintln!("{liars} liars of 100 moved the threshold by at most {worst:.4?}");
 }
 
 #[test]
@@ -107,8 +104,8 @@ fn p12_one_of_21_that_claims_thousands_of_failing_calls_switches_nothing_off() {
     );
     assert!(view.reports >= 27 && view.calls > 27 * 5_000, "{view:?}");
     assert!(view.evidence[0].value > view.evidence[0].limit);
-    // What is not yet four standard errors off is no more than a second of one agent's.
-    twenty_one(Says::Failing(9), 0.01);
+    // What is not yet four standard errors off is no more than a few seconds of one agent's.
+    twenty_one(Says::Failing(9), 0.02);
 }
 
 #[test]
@@ -287,4 +284,27 @@ fn p12_a_second_of_its_own_is_counted_after_all() {
         .map(|it| it.calls_per_s)
         .fold(0.0, f64::max);
     assert!(most <= 20.0 * 40.0 + 40.0, "{most}");
+}
+
+#[test]
+fn p12_ten_of_a_hundred_with_a_call_a_second_are_held_before_they_have_calls_enough() {
+    for seed in 1..=2 {
+        let mut honest = Crowd::new(seed, 100, 1, 40);
+        let mut lied = honest.clone();
+        for second in 1..=30 {
+            honest.second(|_| Says::Truth);
+            lied.second(|number| {
+                if number <= 10 {
+                    Says::Times(10.0)
+                } else {
+                    Says::Truth
+                }
+            });
+            // Two lies of each are believed, a fiftieth of the window; without, it is 4.5 times.
+            let moved = (lied.threshold() / honest.threshold() - 1.0).abs();
+            assert!(moved < 0.15, "seed {seed}, after {second} s: {moved:.3}");
+        }
+        let out: Vec<_> = lied.out().into_iter().map(|(number, _)| number).collect();
+        assert!((1..=10).all(|liar| out.contains(&liar)), "{out:?}");
+    }
 }
