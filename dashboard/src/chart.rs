@@ -295,6 +295,7 @@ impl Plot {
                     MarkKind::Policy => ("policy", "◆"),
                     MarkKind::Mode => ("mode", "■"),
                     MarkKind::Alert => ("alert", "▲"),
+                    MarkKind::Agent => ("alert", "●"),
                 };
                 MarkLine {
                     x: scale::px(x),

@@ -138,6 +138,7 @@ impl Controller {
                 for route in self.fleet.leave(connection, departure, now) {
                     if let Some(route) = self.routes.get_mut(&route) {
                         route.windows.forget(connection.0);
+                        route.bench.leave(connection, now);
                     }
                 }
             }

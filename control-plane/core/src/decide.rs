@@ -19,7 +19,7 @@ pub(crate) mod shared_cause;
 mod tests;
 pub(crate) mod threshold;
 mod why;
-mod words;
+pub(crate) mod words;
 
 use std::collections::BTreeMap;
 

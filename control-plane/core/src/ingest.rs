@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::ids::{InstanceId, RouteKey};
 use hedgerow_protocol::report::{Report, RouteReport, Totals};
 
 use crate::controller::Controller;
@@ -10,6 +10,7 @@ use crate::effect::Effect;
 use crate::event::ConnectionId;
 use crate::ledger::Verdict;
 use crate::moment::Moment;
+use crate::quarantine::{Change, Counts, Floors, Reception};
 use crate::route::{Arrival, Route};
 use crate::weigh::{self, Scale};
 use crate::window::Slice;
@@ -77,7 +78,9 @@ impl Controller {
         fresh: bool,
     ) {
         let key = self.keep_route(&report.route, now);
+        let mut instance = InstanceId::from_u128(0);
         if let Some(agent) = self.fleet.attached.get_mut(&connection) {
+            instance = agent.joined.instance;
             let new = agent.meets(&report.route);
             if let Some(state) = agent.routes.get_mut(&report.route) {
                 state.effective = Some(report.effective);
@@ -92,13 +95,28 @@ impl Controller {
         };
         route.used = now;
         let Some(delta) = delta else { return };
+        // What is counted together under `__other__` has nothing to be compared with.
+        let reception = if fresh && !key.is_other() {
+            let counts = Counts::of(delta, &report, route.memory.threshold.value());
+            route
+                .bench
+                .hear(connection, instance, &counts, delta.started)
+        } else if route.bench.is_out(connection) {
+            Reception::Apart
+        } else {
+            Reception::Counted
+        };
+        if reception == Reception::Apart {
+            return;
+        }
         route.totals.add(delta);
         if fresh {
-            route.arrive(Arrival {
+            let arrival = Arrival {
                 connection,
                 delta: *delta,
                 report,
-            });
+            };
+            route.arrive(arrival, reception == Reception::Doubted);
         }
     }
 
@@ -119,11 +137,12 @@ impl Controller {
 
 impl Route {
     /// Takes a report's part. What is light by the last tick's measure is added at once, which
-    /// spreads the work over the second; the rest waits until it is known what everybody said.
-    fn arrive(&mut self, arrival: Arrival) {
+    /// spreads the work over the second; the rest, and what is doubted, waits until it is known what
+    /// everybody said.
+    fn arrive(&mut self, arrival: Arrival, doubted: bool) {
         let load = self.loads.entry(arrival.connection).or_default();
         *load += weigh::load(&arrival.delta, &arrival.report);
-        if *load <= self.light {
+        if *load <= self.light && !doubted {
             self.add(arrival);
         } else {
             self.heavy.push(arrival);
@@ -142,9 +161,26 @@ impl Route {
         self.windows.set_in_flight(connection.0, report.in_flight);
     }
 
-    /// What arrived since the last tick, no agent weighing more than its share.
-    pub(crate) fn fold(&mut self) -> Slice {
-        let loads = std::mem::take(&mut self.loads);
+    /// What arrived since the last tick, no agent weighing more than its share, and none of those
+    /// that are left out anything.
+    pub(crate) fn fold(
+        &mut self,
+        now: Moment,
+        floors: Floors,
+        attached: impl Fn(ConnectionId) -> bool,
+    ) -> (Slice, Vec<Change>) {
+        let outcome = self.bench.tick(now, floors, attached);
+        let mut loads = std::mem::take(&mut self.loads);
+        loads.retain(|connection, _| {
+            let is_out = self.bench.is_out(*connection);
+            if is_out {
+                self.windows.forget(connection.0);
+            }
+            !is_out
+        });
+        for freed in &outcome.freed {
+            *loads.entry(freed.connection).or_default() += weigh::load(&freed.delta, &freed.report);
+        }
         let scale = Scale::of(loads.values().copied().collect());
         if !loads.is_empty() {
             // Half of it: should everybody say less the next time, what was light is still
@@ -156,14 +192,18 @@ impl Route {
                 0.0
             };
         }
-        for mut arrival in std::mem::take(&mut self.heavy) {
+        let arrived = std::mem::take(&mut self.heavy);
+        for arrival in outcome.freed.into_iter().chain(arrived) {
+            let Some(mut arrival) = self.bench.keep(arrival) else {
+                continue;
+            };
             let load = loads.get(&arrival.connection).copied().unwrap_or_default();
             if load > scale.most {
                 weigh::thin(&mut arrival.delta, &mut arrival.report, scale.most / load);
             }
             self.add(arrival);
         }
-        std::mem::take(&mut self.slice)
+        (std::mem::take(&mut self.slice), outcome.changes)
     }
 }
 

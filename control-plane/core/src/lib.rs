@@ -15,6 +15,7 @@ pub mod moment;
 mod orders;
 mod publish;
 mod push;
+mod quarantine;
 mod route;
 mod tick;
 pub mod view;

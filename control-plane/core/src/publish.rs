@@ -183,6 +183,10 @@ impl Controller {
             tokens: effective.map_or(0.0, |it| it.tokens),
             link,
             replicas: effective.map_or(0, |it| it.replicas),
+            quarantine: self
+                .routes
+                .get(key)
+                .and_then(|route| route.bench.view(agent.joined.connection)),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::effect::{ModeState, Transition};
 use crate::event::ConnectionId;
 use crate::memory::Memory;
 use crate::moment::Moment;
+use crate::quarantine::Bench;
 use crate::view::{Mark, Point, ReplicaView, RouteView};
 use crate::window::{Slice, Windows};
 
@@ -104,6 +105,8 @@ pub(crate) struct Route {
     pub(crate) loads: BTreeMap<ConnectionId, f64>,
     /// What may count in full without knowing what others say.
     pub(crate) light: f64,
+    /// Which agents' words are left out of all of these.
+    pub(crate) bench: Bench,
     pub(crate) census: Census,
     /// When an agent last reported it, or asked for it.
     pub(crate) used: Moment,
@@ -158,6 +161,7 @@ impl Route {
             heavy: Vec::new(),
             loads: BTreeMap::new(),
             light: 0.0,
+            bench: Bench::default(),
             census: Census::default(),
             used: now,
             totals: Totals::default(),

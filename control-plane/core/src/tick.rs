@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::policy::Policy;
 
 use crate::alert::Observed;
 use crate::controller::{Controller, Rules};
+use crate::decide::errors::PUSH_BACK_LIMIT;
 use crate::decide::{Decision, Situation, decide};
 use crate::effect::{AuditRow, Record};
 use crate::event::Actor;
@@ -15,6 +17,7 @@ use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::orders::{covers, mode_words};
 use crate::push::probation_list;
+use crate::quarantine::Floors;
 use crate::route::{Census, Place, Route};
 use crate::view::{Mark, MarkKind};
 
@@ -22,6 +25,8 @@ use crate::view::{Mark, MarkKind};
 const PROBATION_LASTS: Duration = Duration::from_secs(5);
 /// Refusals shown for a route: the reason is mostly the same.
 const REFUSALS_SHOWN: usize = 100;
+/// Agents quarantined or let go in a tick that are told of one by one.
+const AGENTS_TOLD: usize = 10;
 /// A route nobody has reported for so long, and whose mode was never changed, is forgotten.
 const UNUSED_KEPT: Duration = Duration::from_hours(1);
 
@@ -47,10 +52,7 @@ impl Controller {
         self.take_census(now);
         let keys: Vec<_> = self.routes.keys().cloned().collect();
         for key in &keys {
-            if let Some(route) = self.routes.get_mut(key) {
-                let slice = route.fold();
-                route.windows.push(slice, since_last);
-            }
+            self.fold(now, key, since_last);
             self.judge(now, key);
             if let Some(route) = self.routes.get_mut(key)
                 && route
@@ -73,6 +75,53 @@ impl Controller {
         self.forget_routes(now);
         self.count_rate(now);
         self.flush_pushes(now);
+    }
+
+    /// Makes a slice of what arrived for a route, and tells which agents were left out or let go.
+    fn fold(&mut self, now: Moment, key: &RouteKey, since_last: Duration) {
+        let policy = self.rules.policies.get(&key.dependency);
+        let floors = floors(policy.map(|it| &*it.policy), key);
+        let Some(route) = self.routes.get_mut(key) else {
+            return;
+        };
+        let fleet = &self.fleet;
+        let attached = |connection| fleet.attached.contains_key(&connection);
+        let (slice, changes) = route.fold(now, floors, attached);
+        route.windows.push(slice, since_last);
+        let mut records = Vec::new();
+        for (number, change) in changes.iter().enumerate() {
+            let verb = if change.into { "quarantined" } else { "let go" };
+            let words = if number < AGENTS_TOLD {
+                format!("agent {} {verb}: {}", change.instance, change.words)
+            } else {
+                format!(
+                    "{} more agents quarantined or let go",
+                    changes.len() - number
+                )
+            };
+            records.push(Record::Audit(AuditRow {
+                at: now,
+                actor: Actor::controller(),
+                action: if change.into {
+                    "agent.quarantine".into()
+                } else {
+                    "agent.release".into()
+                },
+                target: key.to_string(),
+                before: String::new(),
+                after: verb.into(),
+                reason: words.clone(),
+            }));
+            route.mark(Mark {
+                at: now,
+                kind: MarkKind::Agent,
+                words,
+            });
+            if number >= AGENTS_TOLD {
+                break;
+            }
+        }
+        self.writes.note(records);
     }
 
     /// Counts, for each route, the agents that are on it.
@@ -286,6 +335,22 @@ impl Census {
             self.live += 1;
             self.replicas_max = self.replicas_max.max(effective.replicas);
         }
+    }
+}
+
+/// Shares under which no agent stands out: halves of what the policy's rules act on.
+fn floors(policy: Option<&Policy>, key: &RouteKey) -> Floors {
+    let observing;
+    let policy = if let Some(policy) = policy {
+        policy
+    } else {
+        observing = Policy::observing(key.dependency.clone());
+        &observing
+    };
+    Floors {
+        crossed: policy.percentile().tail() / 2.0,
+        failed: policy.error_limit().get() / 2.0,
+        pushed_back: PUSH_BACK_LIMIT / 2.0,
     }
 }
 

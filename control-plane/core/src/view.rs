@@ -6,6 +6,7 @@
 //! `connected`, `heard`, `reported`, `resolved`) is a whole number of milliseconds since 1970, UTC.
 
 mod millis;
+mod quarantine;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use crate::effect::{AlertState, KillState, Transition};
 use crate::event::ConnectionId;
 use crate::moment::Moment;
+
+pub use quarantine::QuarantineView;
 
 /// The fleet at one moment.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -294,6 +297,8 @@ pub enum MarkKind {
     Mode,
     /// An alert began or ended.
     Alert,
+    /// An agent was quarantined, or let go.
+    Agent,
 }
 
 /// A replica as the fleet sees it, over the last minute at most.
@@ -408,6 +413,9 @@ pub struct AgentRouteView {
     pub link: LinkState,
     /// Replicas it can pick from.
     pub replicas: u32,
+    /// Where what it says of the route is counted apart, and why. It is told what to do all the
+    /// same.
+    pub quarantine: Option<QuarantineView>,
 }
 
 /// Whether an agent holds what is wanted.

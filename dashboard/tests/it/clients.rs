@@ -49,6 +49,7 @@ pub(crate) fn agents(at: Moment, routes: &BTreeMap<RouteKey, Arc<RouteView>>) ->
                         LinkState::Live
                     },
                     replicas: 5,
+                    quarantine: None,
                 })
                 .collect();
             let ago = |s: u64| Moment::from_millis(at.as_millis() - s * 1000);

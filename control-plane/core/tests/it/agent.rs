@@ -162,7 +162,7 @@ impl Agent {
         }
     }
 
-    fn effective(&self, route: &RouteKey) -> Effective {
+    pub(crate) fn effective(&self, route: &RouteKey) -> Effective {
         let held = self.held.get(route);
         Effective {
             stamp: held.map(|it| it.stamp).unwrap_or_default(),

@@ -7,11 +7,13 @@
 
 mod agent;
 mod alerts;
+mod crowd;
 mod day;
 mod delivery;
 mod fleet;
 mod lies;
 mod orders;
+mod quarantine;
 mod random;
 mod reports;
 mod restart;

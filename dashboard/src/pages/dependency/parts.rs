@@ -410,6 +410,7 @@ pub(super) fn happened(view: &RouteView, transitions: &[Transition], now: Moment
                         MarkKind::Policy => ("policy", "◆", "person"),
                         MarkKind::Mode => ("mode", "■", "controller"),
                         MarkKind::Alert => ("alert", "▲", "alert"),
+                        MarkKind::Agent => ("alert", "●", "agent"),
                     };
                     let happened = Happened {
                         at: Time::near(m.at, now),
