@@ -14,7 +14,7 @@ use crate::window::{Attempts, Slice, Tally};
 use crate::writes::Waiting;
 
 /// How long a minute is: agents' seconds and a late tick make it a little longer.
-const LENGTH: Duration = Duration::from_secs(60);
+const LENGTH: Duration = Duration::from_mins(1);
 
 /// A minute that is over. Some hundred bytes, whatever the traffic.
 #[derive(Debug, Clone, PartialEq)]

@@ -26,7 +26,7 @@ fn minute(ago: u64) -> Minute {
     let calls = [(bucket(10), 500), (bucket(12), 440), (bucket(200), 60)];
     Minute {
         at: Moment::from_millis(now() - ago * 60_000),
-        span: Duration::from_secs(60),
+        span: Duration::from_mins(1),
         calls: 1_000,
         hedged: 0,
         done: SparseHistogram::try_from_pairs(calls).unwrap(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::latency::SurvivalCurve;
-use hedgerow_protocol::units::Ratio;
+use hedgerow_protocol::units::{Ratio, Threshold};
 
 use super::distribution::{Distribution, SampleError};
 use crate::controller::Controller;
@@ -75,7 +75,7 @@ impl Controller {
                 .figures
                 .and_then(|figures| figures.phi)
                 .map(Ratio::clamped),
-            threshold: decision.live.threshold.map(|threshold| threshold.get()),
+            threshold: decision.live.threshold.map(Threshold::get),
             probability: decision.live.probability,
             ..latencies
         })

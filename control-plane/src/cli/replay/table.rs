@@ -1,5 +1,6 @@
 //! A replay for people: what it comes to in three lines, then its course.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use hedgerow_core::whatif::{ASSUMED, Percentile, Replay, Row};
@@ -27,17 +28,23 @@ pub(super) fn text(route: &RouteKey, policy: &Policy, replay: &Replay) -> String
     );
     for (place, percentile) in Percentile::SHOWN.into_iter().enumerate() {
         let (with, without) = (replay.hedged[place], replay.unhedged[place]);
-        text.push_str(&format!(
-            "{:<10} {} ms instead of {}\n",
-            percentile.to_string(),
-            column(with),
-            column(without)
-        ));
+        put(
+            &mut text,
+            format_args!(
+                "{:<10} {} ms instead of {}\n",
+                percentile.to_string(),
+                column(with),
+                column(without)
+            ),
+        );
     }
-    text.push_str(&format!(
-        "off        {} minutes; over the alert's line {}\n\n",
-        replay.minutes_off, replay.minutes_alerting
-    ));
+    put(
+        &mut text,
+        format_args!(
+            "off        {} minutes; over the alert's line {}\n\n",
+            replay.minutes_off, replay.minutes_alerting
+        ),
+    );
     text.push_str("minutes ago    calls   delay ms   hedged   p99 without       with\n");
     let span = replay.rows.len().div_ceil(ROWS).max(1);
     let slowest = replay.rows.iter().filter_map(|row| row.unhedged_p99).max();
@@ -48,7 +55,7 @@ pub(super) fn text(route: &RouteKey, policy: &Policy, replay: &Replay) -> String
     }
     text.push_str("\nbars: p99 with hedging █, without ░. Assumed:\n");
     for assumed in ASSUMED {
-        text.push_str(&format!("- {assumed}\n"));
+        put(&mut text, format_args!("- {assumed}\n"));
     }
     text.trim_end().to_owned()
 }
@@ -73,6 +80,11 @@ fn line(ago: u64, rows: &[Row], slowest: Option<Duration>) -> String {
         bars(with, without, slowest),
         off.map_or_else(String::new, |off| format!(" off: {}", off.as_str())),
     )
+}
+
+/// A `String` takes whatever is written to it.
+fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
+    let _ = text.write_fmt(more);
 }
 
 fn bars(with: Option<Duration>, without: Option<Duration>, whole: Option<Duration>) -> String {

@@ -26,7 +26,7 @@ fn minute(number: u64, done: &[(u64, u64)], known: Known) -> Minute {
     let done = sparse(done);
     Minute {
         at: Moment::from_millis(number * 60_000),
-        span: Duration::from_secs(60),
+        span: Duration::from_mins(1),
         calls: done.count(),
         hedged: done.count() / 50,
         done,
