@@ -14,6 +14,7 @@ mod look;
 mod policies;
 mod problem;
 mod steer;
+mod whatif;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -55,6 +56,8 @@ macro_rules! routes {
 routes! {
     get "/api/v1/fleet" => look::fleet;
     get "/api/v1/routes/{dependency}/{operation}" => look::route;
+    get "/api/v1/routes/{dependency}/{operation}/whatif" => whatif::now;
+    post "/api/v1/routes/{dependency}/{operation}/replay" => whatif::last_hours;
     get "/api/v1/agents" => look::agents;
     get "/api/v1/alerts" => look::alerts;
     get "/api/v1/audit" => look::audit;

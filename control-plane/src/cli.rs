@@ -1,6 +1,7 @@
 //! The command line.
 
 mod accounts;
+mod replay;
 mod serve;
 mod whatif;
 
@@ -44,6 +45,8 @@ enum Command {
     Operator(accounts::Operators),
     /// What hedging a file of latencies at each delay would cost and buy.
     Whatif(whatif::WhatIf),
+    /// What a policy would have done with the traffic of the last hours.
+    Replay(replay::ReplayHours),
 }
 
 /// Which store a command works on. A controller may be running on it.
@@ -70,6 +73,7 @@ impl Cli {
             Command::ApiToken(it) => it.run().await?,
             Command::Operator(it) => it.run().await?,
             Command::Whatif(it) => it.run()?,
+            Command::Replay(it) => it.run().await?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -17,6 +17,8 @@ use std::sync::Arc;
 use hedgerow_core::effect::{Done, OrderError};
 use hedgerow_core::event::{Actor, Order, Settings};
 use hedgerow_core::view::FleetSnapshot;
+use hedgerow_core::whatif::Latencies;
+use hedgerow_protocol::ids::RouteKey;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +31,8 @@ pub(crate) use intake::{EngineEnded, Intake, IntakeSender};
 
 /// Orders that wait to be looked at. A person sends one at a time; beyond, senders wait.
 const ORDERS: usize = 64;
+/// Questions that wait to be answered; beyond, those who ask wait.
+const ASKS: usize = 16;
 /// Events of agents that wait to be looked at: a fifth of a second at 10,000 reports a second.
 /// Beyond, sessions stop reading, which slows their agents down.
 const EVENTS: usize = 2048;
@@ -37,6 +41,7 @@ const EVENTS: usize = 2048;
 #[derive(Debug, Clone)]
 pub struct Engine {
     orders: mpsc::Sender<OrderMessage>,
+    asks: mpsc::Sender<Ask>,
     intake: IntakeSender,
     snapshots: watch::Receiver<Arc<FleetSnapshot>>,
     clock: Clock,
@@ -87,19 +92,36 @@ struct OrderMessage {
     span: tracing::Span,
 }
 
+/// A question that the snapshot does not answer, since the answer is large and seldom wanted.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// A route's latencies now.
+    Latencies(RouteKey, oneshot::Sender<Option<Latencies>>),
+}
+
 impl Engine {
     /// Restores the core from the store, makes its new epoch durable, and lets it run. An error
     /// means that the store cannot be read or written.
     pub async fn start(parts: Parts) -> Result<(Self, JoinHandle<()>), StoreError> {
         let (orders_in, orders) = mpsc::channel(ORDERS);
+        let (asks_in, asks) = mpsc::channel(ASKS);
         let (events_in, events) = mpsc::channel(EVENTS);
         let (clock, settings) = (parts.clock, Arc::new(parts.settings.clone()));
-        let (task, snapshots) = run::Task::begin(parts, orders, events).await?;
+        let (task, snapshots) = run::Task::begin(
+            parts,
+            run::Inputs {
+                orders,
+                asks,
+                events,
+            },
+        )
+        .await?;
         let running = tokio::spawn(task.run());
         let intake = IntakeSender::new(events_in);
         Ok((
             Self {
                 orders: orders_in,
+                asks: asks_in,
                 intake,
                 snapshots,
                 clock,
@@ -142,6 +164,16 @@ impl Engine {
             .await
             .map_err(|_| EngineError::Gone)?;
         Ok(answered.await.map_err(|_| EngineError::Gone)??)
+    }
+
+    /// What is known of a route's latencies; None where nothing is.
+    pub async fn latencies(&self, route: RouteKey) -> Result<Option<Latencies>, EngineError> {
+        let (answer, answered) = oneshot::channel();
+        self.asks
+            .send(Ask::Latencies(route, answer))
+            .await
+            .map_err(|_| EngineError::Gone)?;
+        answered.await.map_err(|_| EngineError::Gone)
     }
 
     /// The clock that everything in the snapshot was taken by.

@@ -15,3 +15,4 @@ pub mod listen;
 pub mod store;
 pub mod telemetry;
 pub mod ui;
+mod whatif;

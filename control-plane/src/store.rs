@@ -11,6 +11,7 @@
 pub(crate) mod accounts;
 mod claim;
 mod error;
+mod minutes;
 mod open;
 pub(crate) mod outbox;
 mod prune;
@@ -25,6 +26,7 @@ use sqlx::SqlitePool;
 pub use accounts::{Account, ApiToken, role_name, role_named};
 pub use claim::Claim;
 pub use error::StoreError;
+pub use minutes::MINUTES_KEPT;
 pub use prune::{HISTORY_KEPT, RESOLVED_KEPT};
 pub use tokens::{AgentToken, sha256_hex};
 pub(crate) use tokens::{sha256, sha256_from_hex};

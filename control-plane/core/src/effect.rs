@@ -6,6 +6,7 @@ use hedgerow_protocol::policy::Policy;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Actor, ConnectionId, KillScope, RequestId, WriteId};
+use crate::minute::Minute;
 use crate::moment::Moment;
 use crate::view::{AlertRule, Evidence, Point};
 
@@ -121,6 +122,13 @@ pub enum Record {
         route: RouteKey,
         /// Its figures.
         point: Point,
+    },
+    /// A minute of a route, to be replayed.
+    Minute {
+        /// The route.
+        route: RouteKey,
+        /// What it was like.
+        minute: Box<Minute>,
     },
     /// The epoch in force.
     Epoch(Epoch),

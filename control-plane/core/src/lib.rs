@@ -11,6 +11,7 @@ mod fleet;
 mod ingest;
 mod ledger;
 pub mod memory;
+pub mod minute;
 pub mod moment;
 mod orders;
 mod publish;

@@ -248,6 +248,7 @@ impl Controller {
         if !stored.is_empty() {
             self.persist(Waiting::Points, stored);
         }
+        self.keep_minutes(now, may_store);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::decide::Decision;
 use crate::effect::{ModeState, Transition};
 use crate::event::ConnectionId;
 use crate::memory::Memory;
+use crate::minute::Open;
 use crate::moment::Moment;
 use crate::quarantine::Bench;
 use crate::view::{Mark, Point, ReplicaView, RouteView};
@@ -116,6 +117,8 @@ pub(crate) struct Route {
     pub(crate) course: Arc<Vec<Point>>,
     /// When a point was last given to the store.
     pub(crate) stored_point: Option<Moment>,
+    /// The minute under way, for replay.
+    pub(crate) minute: Open,
     pub(crate) replicas: Vec<ReplicaView>,
     pub(crate) marks: VecDeque<Mark>,
     pub(crate) transitions: VecDeque<Transition>,
@@ -168,6 +171,7 @@ impl Route {
             seconds_over_budget: 0,
             course: Arc::default(),
             stored_point: None,
+            minute: Open::default(),
             replicas: Vec::new(),
             marks: VecDeque::new(),
             transitions: VecDeque::new(),

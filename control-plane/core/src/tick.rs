@@ -88,6 +88,9 @@ impl Controller {
         let attached = |connection| fleet.attached.contains_key(&connection);
         let (slice, changes) = route.fold(now, floors, attached);
         route.windows.push(slice, since_last);
+        if let Some(slice) = route.windows.last() {
+            route.minute.add(slice);
+        }
         let mut records = Vec::new();
         for (number, change) in changes.iter().enumerate() {
             let verb = if change.into { "quarantined" } else { "let go" };

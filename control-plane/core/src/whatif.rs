@@ -37,12 +37,16 @@ mod distribution;
 mod exact;
 mod goal;
 mod hedging;
+mod live;
 mod percentile;
+mod replay;
 
 pub use curve::Hedged;
 pub use distribution::{Distribution, SAMPLE_MAX, SampleError, VALUES_MAX, latency};
 pub use goal::{Advice, GAIN_MIN_PERCENT, Goal, Leave, Plan};
+pub use live::Latencies;
 pub use percentile::{Percentile, PercentileError};
+pub use replay::{ASSUMED, Replay, Row, replay};
 
 #[cfg(test)]
 mod tests;

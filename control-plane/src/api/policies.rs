@@ -169,7 +169,7 @@ fn if_match(
 }
 
 /// Reads a policy; every field that cannot stand is pushed to `errors`.
-fn policy(
+pub(super) fn policy(
     mut fields: Map<String, Value>,
     dependency: &DependencyName,
     errors: &mut Vec<FieldProblem>,

@@ -191,7 +191,7 @@ impl Problem {
         )
     }
 
-    fn unavailable(detail: impl Into<String>) -> Self {
+    pub(super) fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "urn:hedgerow:problem:unavailable",

@@ -224,7 +224,7 @@ impl From<RoleArg> for Role {
 
 /// A store that is there. None is made: a mistyped path would pass for the controller's, and what is
 /// written to it would open nothing.
-async fn existing(path: &Path) -> anyhow::Result<Store> {
+pub(super) async fn existing(path: &Path) -> anyhow::Result<Store> {
     if !path.exists() {
         bail!(
             "there is no store at {}: expected the file that `hedgerow serve` uses, which its first start makes; name it with --store",
@@ -255,6 +255,6 @@ fn date(millis: u64) -> String {
 }
 
 #[expect(clippy::print_stdout, reason = "what the command was asked for")]
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     println!("{text}");
 }

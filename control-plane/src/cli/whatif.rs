@@ -1,24 +1,21 @@
 //! `hedgerow whatif`: what hedging would have cost and bought, from a file of latencies. Asks no
 //! controller and no store.
 
-mod figures;
 mod file;
-mod json;
 mod table;
 
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use hedgerow_core::whatif::{Advice, Distribution, Goal, Hedged, Percentile};
+use hedgerow_core::whatif::{Distribution, Goal, Hedged, Percentile};
 use hedgerow_protocol::units::{Budget, RangeError, Ratio};
+
+use crate::whatif::{JSON_ROWS, json};
 
 /// Rows a person is shown: more do not fit a screen.
 const TABLE_ROWS: usize = 24;
-/// Rows a program is given: as many as a plot can show.
-const JSON_ROWS: usize = 1_000;
 
 /// `hedgerow whatif`.
 #[derive(Debug, Args)]
@@ -83,14 +80,6 @@ fn share<T: TryFrom<f64, Error = RangeError>>(text: &str) -> Result<T, String> {
         .parse()
         .map_err(|_| "expected a number, such as 0.05".to_owned())?;
     T::try_from(number).map_err(|error| error.to_string())
-}
-
-/// The latency a goal comes to where it is followed or left: hedged, or as it is.
-fn outcome(sample: &Distribution, goal: &Goal, best: &Advice) -> Option<Duration> {
-    match best {
-        Advice::Hedge(plan) => Some(plan.reached),
-        Advice::Leave(_) => sample.percentile(goal.percentile),
-    }
 }
 
 #[cfg(test)]

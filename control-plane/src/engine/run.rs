@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Intake, OrderMessage, Parts, writer};
+use super::{Ask, Intake, OrderMessage, Parts, writer};
 use crate::agents::Outbox;
 use crate::clock::Clock;
 use crate::store::StoreError;
@@ -23,6 +23,13 @@ const EVENTS_AT_ONCE: usize = 256;
 
 /// Where an order's sender waits.
 type Answer = oneshot::Sender<Result<Done, OrderError>>;
+
+/// What the task hears beside the store.
+pub(super) struct Inputs {
+    pub(super) orders: mpsc::Receiver<OrderMessage>,
+    pub(super) asks: mpsc::Receiver<Ask>,
+    pub(super) events: mpsc::Receiver<Intake>,
+}
 
 /// The engine's task.
 pub(super) struct Task {
@@ -37,6 +44,7 @@ pub(super) struct Task {
     pub(super) publish_due: bool,
     answers: mpsc::Receiver<Event>,
     orders: mpsc::Receiver<OrderMessage>,
+    asks: mpsc::Receiver<Ask>,
     events: mpsc::Receiver<Intake>,
     /// None once the controller is leaving: those who follow snapshots see their end.
     snapshots: Option<watch::Sender<Arc<FleetSnapshot>>>,
@@ -51,8 +59,7 @@ impl Task {
     /// Restores the core and makes its epoch durable.
     pub(super) async fn begin(
         parts: Parts,
-        orders: mpsc::Receiver<OrderMessage>,
-        events: mpsc::Receiver<Intake>,
+        inputs: Inputs,
     ) -> Result<(Self, watch::Receiver<Arc<FleetSnapshot>>), StoreError> {
         let Parts {
             settings,
@@ -94,8 +101,9 @@ impl Task {
             jobs,
             publish_due: false,
             answers,
-            orders,
-            events,
+            orders: inputs.orders,
+            asks: inputs.asks,
+            events: inputs.events,
             snapshots: Some(snapshots),
             leaving,
             writer: tokio::spawn(writing.run(jobs_out)),
@@ -119,6 +127,10 @@ impl Task {
                 Some(answer) = self.answers.recv() => self.handle(answer),
                 () = tokio::time::sleep_until(next_tick) => self.tick(),
                 Some(order) = self.orders.recv() => self.order(order),
+                Some(Ask::Latencies(route, answer)) = self.asks.recv() => {
+                    // Whoever asked may have gone.
+                    let _ = answer.send(self.core.latencies(&route));
+                }
                 received = self.events.recv_many(&mut events, EVENTS_AT_ONCE) => {
                     if received == 0 {
                         break;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hedgerow_core::moment::Moment;
 
 use super::accounts::ago;
-use super::{Store, StoreError};
+use super::{MINUTES_KEPT, Store, StoreError};
 
 /// How long history is kept.
 pub const HISTORY_KEPT: Duration = Duration::from_hours(7 * 24);
@@ -17,16 +17,17 @@ pub const RESOLVED_KEPT: Duration = Duration::from_hours(30 * 24);
 const BATCH: i64 = 500;
 
 impl Store {
-    /// Deletes history older than [`HISTORY_KEPT`], and alerts that ended longer than
-    /// [`RESOLVED_KEPT`] ago with their notices, in small transactions; says how many points and
-    /// alerts went.
+    /// Deletes history older than [`HISTORY_KEPT`], minutes older than [`MINUTES_KEPT`], and alerts that ended longer than
+    /// [`RESOLVED_KEPT`] ago with their notices, in small transactions; says how many rows
+    /// went.
     pub async fn prune(&self, now: Moment) -> Result<u64, StoreError> {
         let mut gone = 0;
         loop {
             let points = self.prune_history(ago(now, HISTORY_KEPT)).await?;
+            let minutes = self.prune_minutes(ago(now, MINUTES_KEPT)).await?;
             let alerts = self.prune_alerts(ago(now, RESOLVED_KEPT)).await?;
-            gone += points + alerts;
-            if points.max(alerts) < BATCH.unsigned_abs() {
+            gone += points + minutes + alerts;
+            if points.max(minutes).max(alerts) < BATCH.unsigned_abs() {
                 return Ok(gone);
             }
             // The writer's connection is free between two batches; let whoever waits have it.
@@ -39,6 +40,19 @@ impl Store {
         let deleted = sqlx::query(
             "DELETE FROM history WHERE id IN \
              (SELECT id FROM history WHERE at < $1 ORDER BY at LIMIT $2)",
+        )
+        .bind(before)
+        .bind(BATCH)
+        .execute(&self.writer)
+        .await?;
+        Ok(deleted.rows_affected())
+    }
+
+    /// One batch of minutes.
+    async fn prune_minutes(&self, before: i64) -> Result<u64, StoreError> {
+        let deleted = sqlx::query(
+            "DELETE FROM minutes WHERE id IN \
+             (SELECT id FROM minutes WHERE at < $1 ORDER BY at LIMIT $2)",
         )
         .bind(before)
         .bind(BATCH)

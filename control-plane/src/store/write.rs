@@ -9,6 +9,7 @@ use hedgerow_protocol::policy::Policy;
 use serde::Serialize;
 use sqlx::SqliteConnection;
 
+use crate::store::minutes::write_minute;
 use crate::store::{Store, StoreError};
 
 impl Store {
@@ -55,6 +56,7 @@ async fn write_one(
         Record::Audit(row) => write_audit(connection, row).await,
         Record::Alert(alert) => write_alert(connection, alert, receivers).await,
         Record::History { route, point } => write_history(connection, route, point).await,
+        Record::Minute { route, minute } => write_minute(connection, route, minute).await,
         Record::Epoch(epoch) => write_epoch(connection, *epoch).await,
     }
 }
@@ -253,15 +255,15 @@ async fn write_history(
     Ok(())
 }
 
-fn time(at: Moment) -> Result<i64, StoreError> {
+pub(super) fn time(at: Moment) -> Result<i64, StoreError> {
     integer("a time", at.as_millis())
 }
 
-fn integer(what: &'static str, value: u64) -> Result<i64, StoreError> {
+pub(super) fn integer(what: &'static str, value: u64) -> Result<i64, StoreError> {
     i64::try_from(value).map_err(|_| StoreError::TooLarge { what })
 }
 
-fn json(table: &'static str, value: &impl Serialize) -> Result<String, StoreError> {
+pub(super) fn json(table: &'static str, value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|e| StoreError::Unreadable {
         table,
         row: "a new row".into(),

@@ -2,6 +2,7 @@
 
 mod policies;
 mod refused;
+mod whatif;
 mod who;
 mod whole;
 

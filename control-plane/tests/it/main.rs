@@ -17,6 +17,7 @@ mod listener;
 mod logged;
 mod process;
 mod raw_agent;
+mod replay;
 mod running;
 mod standing;
 mod store;

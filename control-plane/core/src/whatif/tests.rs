@@ -4,6 +4,7 @@ mod hostile;
 mod lab;
 mod live;
 mod properties;
+mod replayed;
 
 use std::time::Duration;
 

@@ -33,6 +33,13 @@ impl Tally {
         }
     }
 
+    /// As it is stored. Holds what was added: ascending and without zeros.
+    pub fn to_sparse(&self) -> SparseHistogram {
+        let pairs = self.0.iter().map(|&(bucket, count)| (bucket, count.into()));
+        // Fails for a bucket no report can name only, and none was taken in.
+        SparseHistogram::try_from_pairs(pairs).unwrap_or_default()
+    }
+
     /// All samples together.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|&(_, count)| u64::from(count)).sum()

@@ -39,6 +39,8 @@ pub(crate) struct Store {
     /// Every notice, in order: what receivers are told.
     pub(crate) notices: Vec<AlertState>,
     pub(crate) points: usize,
+    /// Minutes kept for replay.
+    pub(crate) minutes: Vec<(RouteKey, hedgerow_core::minute::Minute)>,
     /// The newest point of each route.
     pub(crate) newest: BTreeMap<RouteKey, Point>,
 }
@@ -57,6 +59,7 @@ impl Default for Store {
             audit: Vec::new(),
             notices: Vec::new(),
             points: 0,
+            minutes: Vec::new(),
             newest: BTreeMap::new(),
         }
     }
@@ -130,6 +133,7 @@ impl Store {
                     self.points += 1;
                     self.newest.insert(route, point);
                 }
+                Record::Minute { route, minute } => self.minutes.push((route, *minute)),
                 Record::Epoch(epoch) => {
                     assert!(epoch > self.epoch, "epoch {epoch} after {}", self.epoch);
                     self.epoch = epoch;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hedgerow_core::whatif::{Advice, Distribution, Goal, Hedged, Percentile};
 use hedgerow_protocol::units::Ratio;
 
-use super::figures::{column, percent};
+use crate::whatif::figures::{column, percent};
 
 /// Characters of a whole bar.
 const BAR: f64 = 16.0;

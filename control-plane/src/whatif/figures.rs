@@ -6,12 +6,12 @@ use serde_json::Number;
 
 /// Milliseconds. The nanoseconds of a day are exact in a float, and their quotient is the nearest
 /// to the decimal: 12.3 is shown as such.
-pub(super) fn millis(latency: Duration) -> f64 {
+pub(crate) fn millis(latency: Duration) -> f64 {
     latency.as_nanos() as f64 / 1e6
 }
 
 /// As JSON: whole numbers without a point.
-pub(super) fn number(value: f64) -> Option<Number> {
+pub(crate) fn number(value: f64) -> Option<Number> {
     // Beyond 2^53 a float is not the whole number that was meant.
     if value.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(&value) {
         Some(Number::from(value as u64))
@@ -21,18 +21,18 @@ pub(super) fn number(value: f64) -> Option<Number> {
 }
 
 /// To three digits: 0.5555 is 0.556, and 0.02777 is 0.0278.
-pub(super) fn three_digits(value: f64) -> f64 {
+pub(crate) fn three_digits(value: f64) -> f64 {
     // The decimal it is written as, and no product of a power of ten, which may be off.
     format!("{value:.2e}").parse().unwrap_or(value)
 }
 
 /// A share in percent, to three digits.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{} %", three_digits(share * 100.0))
 }
 
 /// Milliseconds for a column: to the microsecond.
-pub(super) fn column(latency: Option<Duration>) -> String {
+pub(crate) fn column(latency: Option<Duration>) -> String {
     latency.map_or_else(
         || "unknown".into(),
         |latency| format!("{}", (millis(latency) * 1e3).round() / 1e3),

@@ -10,18 +10,18 @@ use super::figures::{millis, number, three_digits};
 use super::outcome;
 
 /// Null where a figure is not known.
-type Figure = Option<Number>;
+pub(crate) type Figure = Option<Number>;
 
-#[derive(Serialize)]
-struct Answer {
-    unhedged_ms: Unhedged,
+#[derive(Debug, Serialize)]
+pub(crate) struct Answer {
+    unhedged_ms: Percentiles,
     hedged: Vec<Row>,
     #[serde(skip_serializing_if = "Option::is_none")]
     goal: Option<Best>,
 }
 
-#[derive(Serialize)]
-struct Unhedged {
+#[derive(Debug, Serialize)]
+pub(crate) struct Percentiles {
     p50: Figure,
     p90: Figure,
     p95: Figure,
@@ -30,7 +30,7 @@ struct Unhedged {
     p99_9: Figure,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Row {
     delay_ms: Figure,
     extra_load: Figure,
@@ -42,7 +42,7 @@ struct Row {
     p99_9_ms: Figure,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct Best {
     /// Null: do not hedge.
     delay_ms: Figure,
@@ -54,33 +54,52 @@ struct Best {
     reason: Option<String>,
 }
 
+impl Answer {
+    /// The curve, and what is best for a goal.
+    pub(crate) fn new(
+        sample: &Distribution,
+        curve: &[Hedged],
+        goal: Option<(&Goal, &Advice)>,
+    ) -> Self {
+        Self {
+            unhedged_ms: unhedged(sample),
+            hedged: curve.iter().map(row).collect(),
+            goal: goal.map(|(goal, best)| self::best(sample, goal, best)),
+        }
+    }
+}
+
 /// The curve, with what is best under "goal" where there is one; or that alone.
-pub(super) fn text(
+pub(crate) fn text(
     sample: &Distribution,
     curve: Option<&[Hedged]>,
     goal: Option<(&Goal, &Advice)>,
 ) -> anyhow::Result<String> {
-    let goal = goal.map(|(goal, best)| self::best(sample, goal, best));
     let text = match (curve, goal) {
-        (None, Some(best)) => serde_json::to_string(&best)?,
-        (curve, goal) => serde_json::to_string(&Answer {
-            unhedged_ms: unhedged(sample),
-            hedged: curve.unwrap_or_default().iter().map(row).collect(),
-            goal,
-        })?,
+        (None, Some((goal, advice))) => serde_json::to_string(&best(sample, goal, advice))?,
+        (curve, goal) => {
+            serde_json::to_string(&Answer::new(sample, curve.unwrap_or_default(), goal))?
+        }
     };
     Ok(text)
 }
 
-fn unhedged(sample: &Distribution) -> Unhedged {
-    let [p50, p90, p95, p99, p99_9] = Percentile::SHOWN.map(|it| figure(sample.percentile(it)));
-    Unhedged {
-        p50,
-        p90,
-        p95,
-        p99,
-        p99_9,
+impl Percentiles {
+    /// Of those a curve shows, in their order.
+    pub(crate) fn new(latencies: [Option<Duration>; Percentile::SHOWN.len()]) -> Self {
+        let [p50, p90, p95, p99, p99_9] = latencies.map(figure);
+        Self {
+            p50,
+            p90,
+            p95,
+            p99,
+            p99_9,
+        }
     }
+}
+
+fn unhedged(sample: &Distribution) -> Percentiles {
+    Percentiles::new(Percentile::SHOWN.map(|it| sample.percentile(it)))
 }
 
 fn row(hedged: &Hedged) -> Row {
@@ -116,6 +135,6 @@ fn best(sample: &Distribution, goal: &Goal, best: &Advice) -> Best {
     }
 }
 
-fn figure(latency: Option<Duration>) -> Figure {
+pub(crate) fn figure(latency: Option<Duration>) -> Figure {
     latency.and_then(|latency| number(millis(latency)))
 }
