@@ -52,7 +52,8 @@ impl Store {
                     let into = row.action == QUARANTINED;
                     self.agents.push((row.at, into, row.reason));
                 }
-                Record::Audit(_) => {}
+                // Nobody reads the record here, and nothing is replayed.
+                Record::Audit(_) | Record::Minute { .. } => {}
                 Record::Alert(state) => {
                     match self.alerts.iter_mut().find(|known| known.id == state.id) {
                         Some(known) => *known = state,
