@@ -33,6 +33,9 @@ mod probation;
 mod race;
 mod replicas;
 mod route;
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+pub mod sim;
 pub mod snapshot;
 mod standalone;
 mod stats;

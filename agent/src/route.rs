@@ -2,7 +2,7 @@
 
 mod builder;
 pub(crate) mod early;
-mod estimate;
+pub(crate) mod estimate;
 mod judging;
 mod keeping;
 mod news;

@@ -3,6 +3,7 @@
 mod accounts;
 mod replay;
 mod serve;
+mod simulate;
 mod whatif;
 
 use std::path::PathBuf;
@@ -47,6 +48,8 @@ enum Command {
     Whatif(whatif::WhatIf),
     /// What a policy would have done with the traffic of the last hours.
     Replay(replay::ReplayHours),
+    /// A fleet, a service and what goes wrong with them, in virtual time.
+    Simulate(simulate::Simulate),
 }
 
 /// Which store a command works on. A controller may be running on it.
@@ -74,6 +77,7 @@ impl Cli {
             Command::Operator(it) => it.run().await?,
             Command::Whatif(it) => it.run()?,
             Command::Replay(it) => it.run().await?,
+            Command::Simulate(it) => it.run()?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -16,24 +16,24 @@ const BY_SAMPLES_EVERY: u64 = 5;
 
 /// What a route is held to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Aim {
-    pub(super) percentile: Quantile,
+pub(crate) struct Aim {
+    pub(crate) percentile: Quantile,
     /// None: nothing is hedged, so it is for nobody to make room.
-    pub(super) budget: Option<f64>,
+    pub(crate) budget: Option<f64>,
     /// Whether what crossed last crossed the agent's own threshold.
-    pub(super) own_in_use: bool,
+    pub(crate) own_in_use: bool,
 }
 
 /// Calls of one second.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Calls {
-    pub(super) started: u64,
-    pub(super) crossed: u64,
+pub(crate) struct Calls {
+    pub(crate) started: u64,
+    pub(crate) crossed: u64,
 }
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Estimate {
+pub(crate) struct Estimate {
     windows: Windows,
     trim: Trim,
     room: Room,
@@ -46,7 +46,7 @@ pub(super) struct Estimate {
 
 impl Estimate {
     /// What crossed in a second that is over, of all calls and of each replica's.
-    pub(super) fn crossed(
+    pub(crate) fn crossed(
         &mut self,
         calls: Calls,
         replicas: &[ReplicaSecond],
@@ -75,7 +75,7 @@ impl Estimate {
     }
 
     /// Its samples. `suspects`: replicas whose last word was that they are bad.
-    pub(super) fn samples(&mut self, second: Second, mut suspects: Vec<ReplicaName>, aim: &Aim) {
+    pub(crate) fn samples(&mut self, second: Second, mut suspects: Vec<ReplicaName>, aim: &Aim) {
         self.windows.push(second);
         suspects.extend(self.by_samples.iter().cloned());
         let target = aim.percentile.tail();
@@ -117,7 +117,7 @@ impl Estimate {
     /// The threshold, where there are enough calls. `in_flight`: ages of what is unanswered. They
     /// are not known by replica: where one is left out, nearly all that stays in flight is its own,
     /// so they are left out, too, and the others' slow calls show when they end.
-    pub(super) fn threshold(
+    pub(crate) fn threshold(
         &self,
         aim: &Aim,
         in_flight: impl FnOnce() -> Histogram,
@@ -133,7 +133,7 @@ impl Estimate {
 
     /// The same and what an answer typically takes, before the second under way is over. None where replicas are left out: which of its
     /// samples are theirs is told when it is.
-    pub(super) fn early(
+    pub(crate) fn early(
         &self,
         so_far: Second,
         aim: &Aim,
@@ -149,7 +149,7 @@ impl Estimate {
     }
 
     /// What an answer typically takes where a hedge would go.
-    pub(super) fn typical(&self) -> Option<Duration> {
+    pub(crate) fn typical(&self) -> Option<Duration> {
         self.windows.typical(&self.left_out)
     }
 }

@@ -8,6 +8,7 @@ use hedgerow_protocol::ids::{DependencyName, Epoch, Revision, RouteKey, Tick};
 use hedgerow_protocol::policy::Policy;
 
 use crate::alert::AlertBook;
+use crate::decide::Decision;
 use crate::effect::{Effect, KillState, Restored};
 use crate::epoch::Epochs;
 use crate::event::{ConnectionId, Event, KillScope, Settings};
@@ -202,6 +203,11 @@ impl Controller {
     /// The next thing to do, in order.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
+    }
+
+    /// What was decided last for a route.
+    pub fn decision(&self, route: &RouteKey) -> Option<&Decision> {
+        self.routes.get(route)?.decision.as_ref()
     }
 
     /// The epoch in force; before the first is stored, the one that will be.

@@ -196,3 +196,25 @@ fn p12_lies_within_what_is_possible_weigh_no_more_than_a_share() {
         assert!(figures.error_rate.unwrap_or(0.0) <= 0.12, "lie {number}");
     }
 }
+
+#[test]
+fn p12_an_agent_with_a_hundred_times_the_calls_is_one_of_many() {
+    // Nothing of it stands out but that there is so much of it: it is not quarantined.
+    let much = Traffic {
+        calls: 4_000,
+        usual_ms: 9,
+        ..HONEST
+    };
+    let mut world = fleet();
+    for _ in 0..60 {
+        world.now = world.now.plus(Duration::from_secs(1));
+        for number in 1..LIAR {
+            world.report(ConnectionId(number), &[(route(), HONEST)]);
+        }
+        world.report(ConnectionId(LIAR), &[(route(), much)]);
+        world.tick();
+    }
+    let median = world.view(&route()).figures.unwrap().p50.unwrap();
+    // Its own is 9 ms, and it makes five calls of six.
+    assert!(median > Duration::from_micros(9_500), "{median:?}");
+}

@@ -1,0 +1,83 @@
+//! What outlives the controller, and what a run's outcome tells of it.
+
+use std::collections::BTreeMap;
+
+use hedgerow_core::effect::{AlertState, KillState, ModeState, Record, Restored, Transition};
+use hedgerow_core::event::KillScope;
+use hedgerow_core::moment::Moment;
+use hedgerow_core::view::Point;
+use hedgerow_protocol::ids::{DependencyName, Epoch, Revision, RouteKey};
+use hedgerow_protocol::policy::Policy;
+
+/// The action under which the record has an agent that was left out.
+const QUARANTINED: &str = "agent.quarantine";
+
+/// A store in memory: durable at once.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    epoch: Epoch,
+    policies: BTreeMap<DependencyName, (Revision, Policy, Moment)>,
+    kills: BTreeMap<KillScope, KillState>,
+    modes: BTreeMap<RouteKey, ModeState>,
+    points: BTreeMap<RouteKey, Point>,
+    /// Automatic changes, in order.
+    pub(crate) transitions: Vec<Transition>,
+    /// Alerts by episode, in the order in which they began.
+    pub(crate) alerts: Vec<AlertState>,
+    /// Agents quarantined or let go: when, which of both, and why.
+    pub(crate) agents: Vec<(Moment, bool, String)>,
+}
+
+impl Store {
+    pub(crate) fn commit(&mut self, records: Vec<Record>) {
+        for record in records {
+            match record {
+                Record::Policy {
+                    revision,
+                    policy,
+                    at,
+                    ..
+                } => {
+                    let dependency = policy.dependency().clone();
+                    self.policies.insert(dependency, (revision, *policy, at));
+                }
+                Record::Kill(state) => {
+                    self.kills.insert(state.scope.clone(), state);
+                }
+                Record::Mode(state) => {
+                    self.modes.insert(state.route.clone(), state);
+                }
+                Record::Transition(transition) => self.transitions.push(transition),
+                Record::Audit(row) if row.action.starts_with("agent.") => {
+                    let into = row.action == QUARANTINED;
+                    self.agents.push((row.at, into, row.reason));
+                }
+                // Nobody reads the record here, and nothing is replayed.
+                Record::Audit(_) | Record::Minute { .. } => {}
+                Record::Alert(state) => {
+                    match self.alerts.iter_mut().find(|known| known.id == state.id) {
+                        Some(known) => *known = state,
+                        None => self.alerts.push(state),
+                    }
+                }
+                Record::History { route, point } => {
+                    self.points.insert(route, point);
+                }
+                Record::Epoch(epoch) => self.epoch = epoch,
+            }
+        }
+    }
+
+    /// What a controller finds when it starts.
+    pub(crate) fn restored(&self) -> Restored {
+        let firing = self.alerts.iter().filter(|it| it.resolved.is_none());
+        Restored {
+            epoch: self.epoch,
+            policies: self.policies.values().cloned().collect(),
+            kills: self.kills.values().cloned().collect(),
+            modes: self.modes.values().cloned().collect(),
+            alerts: firing.cloned().collect(),
+            points: self.points.clone().into_iter().collect(),
+        }
+    }
+}
