@@ -185,9 +185,8 @@ impl Agent {
             }
         }
         let age = self.age(now);
-        let asked = self.orders.on_its_own(age)
-            || self.log.failed_lately()
-            || self.own.off().is_some();
+        let asked =
+            self.orders.on_its_own(age) || self.log.failed_lately() || self.own.off().is_some();
         let mut in_flight = Some(in_flight);
         let (alive, threshold) = (&self.alive, self.in_force.threshold);
         while asked && let Some((seen, ago)) = self.log.take(setting.names) {

@@ -88,7 +88,8 @@ mod tests {
     fn draws_have_the_means_they_should() {
         let mut random = Random::of(3, Stream::Arrivals, 0);
         let n = 100_000;
-        let mean = |draw: &mut dyn FnMut() -> f64| (0..n).map(|_| draw()).sum::<f64>() / f64::from(n);
+        let mean =
+            |draw: &mut dyn FnMut() -> f64| (0..n).map(|_| draw()).sum::<f64>() / f64::from(n);
         assert!((mean(&mut || random.unit()) - 0.5).abs() < 0.01);
         assert!((mean(&mut || random.exponential(3.0)) - 3.0).abs() < 0.05);
         assert!(mean(&mut || random.normal()).abs() < 0.02);

@@ -164,8 +164,16 @@ impl Outcome {
         store: Option<&Store>,
         refused: Option<(u64, Option<String>)>,
     ) -> Self {
-        let changes: Vec<_> = store.iter().flat_map(|it| &it.transitions).map(Changed::of).collect();
-        let alerts = store.iter().flat_map(|it| &it.alerts).map(Alerted::of).collect();
+        let changes: Vec<_> = store
+            .iter()
+            .flat_map(|it| &it.transitions)
+            .map(Changed::of)
+            .collect();
+        let alerts = store
+            .iter()
+            .flat_map(|it| &it.alerts)
+            .map(Alerted::of)
+            .collect();
         let quarantine = store.iter().flat_map(|it| &it.agents);
         let quarantine = quarantine.map(|(at, _, why)| (seconds(*at), why.clone()));
         let named = NamedFor::in_rows(&rows);
@@ -178,7 +186,13 @@ impl Outcome {
             calls_per_s: scenario.fleet.calls_per_s,
             replicas: scenario.fleet.replicas,
             trouble_s: scenario.trouble(),
-            summary: Summary::of(scenario, &rows, &phases, &changes, refused.unwrap_or_default()),
+            summary: Summary::of(
+                scenario,
+                &rows,
+                &phases,
+                &changes,
+                refused.unwrap_or_default(),
+            ),
             phases,
             changes,
             alerts,

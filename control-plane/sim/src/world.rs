@@ -107,8 +107,7 @@ impl<'a> World<'a> {
                 .collect(),
             names: (0..fleet.replicas).map(name).collect(),
             deadline: (fleet.deadline_ms * 1e3) as u64,
-            driver: (variation.client == Client::Hedgerow)
-                .then(|| Driver::new(scenario.policy())),
+            driver: (variation.client == Client::Hedgerow).then(|| Driver::new(scenario.policy())),
             streams: Vec::new(),
             cut_off: false,
             deliveries: VecDeque::new(),

@@ -5,9 +5,7 @@ use std::time::Duration;
 use hedgerow_protocol::ids::{ReplicaName, Sequence};
 use hedgerow_protocol::latency::SparseHistogram;
 use hedgerow_protocol::limits::REPLICAS_PER_REPORT_MAX;
-use hedgerow_protocol::report::{
-    Attempts, Effective, ReplicaReport, Report, RouteReport, Totals,
-};
+use hedgerow_protocol::report::{Attempts, Effective, ReplicaReport, Report, RouteReport, Totals};
 
 use super::Counts;
 

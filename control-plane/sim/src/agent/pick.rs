@@ -61,9 +61,14 @@ impl Places {
 
     /// Puts exactly these on probation; of all of them is of none.
     pub(crate) fn set_probation(&mut self, held_back: impl Fn(u16) -> bool) {
-        self.order.sort_by_key(|replica| (held_back(*replica), *replica));
+        self.order
+            .sort_by_key(|replica| (held_back(*replica), *replica));
         let healthy = self.order.partition_point(|replica| !held_back(*replica));
-        self.healthy = if healthy == 0 { self.order.len() } else { healthy };
+        self.healthy = if healthy == 0 {
+            self.order.len()
+        } else {
+            healthy
+        };
     }
 
     /// A primary's replica: the less loaded of two, or, where loads do not count, the first. And
@@ -100,7 +105,9 @@ impl Places {
         load: impl Fn(usize) -> Load,
     ) -> Option<usize> {
         let others = || self.healthy().filter(|it| *it != avoid);
-        let mut among: Vec<_> = others().filter(|it| load(*it).within_share(budget)).collect();
+        let mut among: Vec<_> = others()
+            .filter(|it| load(*it).within_share(budget))
+            .collect();
         if among.is_empty() {
             among = others().collect();
         }

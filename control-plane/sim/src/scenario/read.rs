@@ -20,7 +20,10 @@ const AGENTS_MAX: usize = 1_000_000;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ScenarioError {
     /// Neither shipped nor a file.
-    #[error("{name}: neither a shipped scenario nor a file that can be read ({problem}); expected a path or one of {}", names())]
+    #[error(
+        "{name}: neither a shipped scenario nor a file that can be read ({problem}); expected a path or one of {}",
+        names()
+    )]
     Unknown {
         /// What was asked for.
         name: String,
@@ -111,7 +114,11 @@ impl Scenario {
         };
         if policy.attempts().get() != 2 {
             let value = policy.attempts().get().to_string();
-            return only("attempts", value, "2: a simulated call has one hedge at most");
+            return only(
+                "attempts",
+                value,
+                "2: a simulated call has one hedge at most",
+            );
         }
         if policy.hedge_on_error() {
             let expected = "false: a simulated call is hedged for slowness alone";
@@ -148,7 +155,8 @@ impl Scenario {
                 ms("ms", *after)?;
                 self.which(replicas, at)
             }
-            FaultKind::SharedStall { share: of, ms: by } | FaultKind::Stalls { share: of, ms: by } => {
+            FaultKind::SharedStall { share: of, ms: by }
+            | FaultKind::Stalls { share: of, ms: by } => {
                 share("share", *of)?;
                 ms("ms", *by)
             }

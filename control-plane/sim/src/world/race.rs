@@ -40,7 +40,14 @@ impl World<'_> {
         let (for_holdout, for_watch, drawn) = (random.unit(), random.unit(), random.unit());
         let draws = Draws::of(&mut random);
         let shared = self.weather.shared(t, &mut random);
-        self.call(number, agent, pick, (for_holdout, for_watch, drawn), shared, draws);
+        self.call(
+            number,
+            agent,
+            pick,
+            (for_holdout, for_watch, drawn),
+            shared,
+            draws,
+        );
     }
 
     fn call(
@@ -161,11 +168,17 @@ impl World<'_> {
         }
         let replica = usize::from(replica);
         let fate = self.weather.fate(self.t(), replica, &shared, &draws);
-        let done_at = fate.work.map(|work| self.weather.done_at(replica, now, work));
+        let done_at = fate
+            .work
+            .map(|work| self.weather.done_at(replica, now, work));
         if role == Role::Primary {
             self.meter.would_take(done_at.map(|done| done - now));
         }
-        let ended = if fate.fails { Event::Failed } else { Event::Ended };
+        let ended = if fate.fails {
+            Event::Failed
+        } else {
+            Event::Ended
+        };
         match done_at {
             Some(done) => self.clock.at(done, ended(id, role)),
             None => return Some(u64::MAX),

@@ -143,14 +143,19 @@ impl Weather {
                     over_s,
                 } => {
                     let part = reached(*over_s);
-                    let towards = |from: f64, to: Option<f64>| from + part * (to.unwrap_or(from) - from);
+                    let towards =
+                        |from: f64, to: Option<f64>| from + part * (to.unwrap_or(from) - from);
                     (sigma, stall_ms) = (towards(sigma, *to), towards(stall_ms, *to_ms));
                 }
                 FaultKind::Stalls { share, ms } => (stall_share, stall_ms) = (*share, *ms),
                 _ => {}
             }
         }
-        let stall = if draws.stalls < stall_share { stall_ms } else { 0.0 };
+        let stall = if draws.stalls < stall_share {
+            stall_ms
+        } else {
+            0.0
+        };
         let usual = self.service.median_ms * (sigma * draws.normal).exp();
         let us = ((usual + stall) * factor + shared.more_ms) * 1e3;
         Fate {
