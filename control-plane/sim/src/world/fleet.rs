@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hedgerow_core::event::{ConnectionId, Departure, Event as Told, Joined};
-use hedgerow_protocol::ids::{Incarnation, InstanceId, RouteKey, ServiceName};
+use hedgerow_protocol::ids::{Incarnation, InstanceId, ServiceName};
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::Effective;
 use hedgerow_protocol::session::held_hash;
@@ -215,7 +215,7 @@ impl World<'_> {
             zone: None,
             version: env!("CARGO_PKG_VERSION").into(),
             peer: String::new(),
-            held: agent.orders.held(&route()).into_iter().collect(),
+            held: agent.orders.held(&crate::route()).into_iter().collect(),
         };
         self.tell(Told::Joined(joined));
     }
@@ -299,10 +299,6 @@ impl World<'_> {
             self.join_at(number, now);
         }
     }
-}
-
-fn route() -> RouteKey {
-    crate::route()
 }
 
 fn service() -> ServiceName {
