@@ -28,7 +28,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
 pub fn token_bucket() {
     check(|| {
         let bucket = Arc::new(TokenBucket::default());
-        bucket.set(Budget::clamped(0.25), 1.0);
+        bucket.set(Budget::clamped(0.25).into(), 1.0);
         (0..3).for_each(|_| bucket.earn());
         let other = bucket.clone();
         let thread = spawn(move || u32::from(other.take()));
@@ -45,11 +45,11 @@ pub fn token_bucket() {
 pub fn lowered_cap() {
     check(|| {
         let bucket = Arc::new(TokenBucket::default());
-        bucket.set(Budget::clamped(0.25), 3.0);
+        bucket.set(Budget::clamped(0.25).into(), 3.0);
         (0..11).for_each(|_| bucket.earn());
         let other = bucket.clone();
         let thread = spawn(move || other.earn());
-        bucket.set(Budget::clamped(0.25), 1.0);
+        bucket.set(Budget::clamped(0.25).into(), 1.0);
         thread.join().expect("joins");
         assert_eq!((0..3).filter(|_| bucket.take()).count(), 1);
     });

@@ -154,7 +154,7 @@ proptest! {
                 Step::Take if bucket.take() => model.hedge(),
                 Step::Take => {}
                 Step::Direct(budget, cap) => {
-                    bucket.set(Budget::clamped(budget), cap);
+                    bucket.set(Budget::clamped(budget).into(), cap);
                     model.direct(budget, cap);
                 }
             }
