@@ -8,7 +8,7 @@ use hedgerow_protocol::ids::InstanceId;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::limits::REPLICAS_PER_REPORT_MAX;
 use hedgerow_protocol::report::{Attempts, Effective, RouteReport};
-use hedgerow_protocol::units::{Ratio, Threshold};
+use hedgerow_protocol::units::Threshold;
 
 use super::RouteState;
 use super::estimate::{Aim, Calls, Estimate};
@@ -92,12 +92,7 @@ impl Keeping {
         }
         self.in_force = Some(in_force);
         let before = std::mem::replace(&mut self.turn, turn);
-        let (earned, cap) = turn.bucket(&in_force);
-        route.bucket.set(Ratio::clamped(earned), cap);
-        if before != turn && [before, turn].contains(&Turn::Unarmed) {
-            // Also where one begins: a call that ended as the last one did may have left something.
-            route.bucket.clear();
-        }
+        let (earned, cap) = turn.begin(before, &in_force, &route.bucket);
         route.gate.set_threshold(in_force.threshold);
         route.gate.set(
             in_force.mode.hedges(),
@@ -255,7 +250,7 @@ impl Keeping {
         }
         self.allowed = self
             .in_force
-            .map_or((0.0, 0.0), |in_force| self.turn.bucket(&in_force));
+            .map_or((0.0, 0.0), |in_force| self.turn.allows(&in_force));
     }
 
     /// Why hedging, where it is on, can do nothing.

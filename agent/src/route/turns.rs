@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use hedgerow_protocol::arming::Arming;
 use hedgerow_protocol::ids::InstanceId;
+use hedgerow_protocol::units::Ratio;
 
+use crate::budget::TokenBucket;
 use crate::mode::InForce;
 
 /// Whose turn it is.
@@ -21,13 +23,30 @@ pub(super) enum Turn {
 
 impl Turn {
     /// What a finished call earns in it, and the most tokens that are kept.
-    pub(super) fn bucket(self, in_force: &InForce) -> (f64, f64) {
+    pub(super) fn allows(self, in_force: &InForce) -> (f64, f64) {
         let earned = match (self, &in_force.arming) {
             (Self::Unarmed, _) => return (0.0, 0.0),
             (Self::Armed, Some(arming)) => arming.earned(in_force.budget).get(),
             (Self::Armed | Self::Everyone, _) => in_force.budget.get(),
         };
         (earned, in_force.cap)
+    }
+
+    /// It comes after `before`, or goes on by other values: so calls earn and pay from now on. Returns
+    /// what it [allows](Self::allows).
+    pub(super) fn begin(
+        self,
+        before: Self,
+        in_force: &InForce,
+        bucket: &TokenBucket,
+    ) -> (f64, f64) {
+        let (earned, cap) = self.allows(in_force);
+        bucket.set(Ratio::clamped(earned), cap);
+        if before != self && [before, self].contains(&Self::Unarmed) {
+            // Also where a turn begins: a call that ended as the last one did may have left something.
+            bucket.clear();
+        }
+        (earned, cap)
     }
 }
 
@@ -63,9 +82,10 @@ impl Turns {
 }
 
 #[cfg(test)]
-mod tests {
-    use hedgerow_protocol::units::Ratio;
+mod fleet;
 
+#[cfg(test)]
+mod tests {
     use super::*;
 
     const S: Duration = Duration::from_secs(1);
