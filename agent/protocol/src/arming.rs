@@ -180,7 +180,7 @@ mod tests {
             for turn in 0..50 {
                 let at = EPOCH * turn;
                 let armed = tenth.armed(&agent, at);
-                let end = at + EPOCH - Duration::from_nanos(1);
+                let end = at + Duration::from_nanos(9_999_999_999);
                 assert_eq!(tenth.armed(&agent, end), armed);
                 assert!(!armed || fifth.armed(&agent, at));
             }
@@ -190,7 +190,10 @@ mod tests {
     #[test]
     fn another_seed_is_another_draw() {
         let agents = agents(1000);
-        let other = Arming { seed: 43, ..arming(0.1) };
+        let other = Arming {
+            seed: 43,
+            ..arming(0.1)
+        };
         let both = agents
             .iter()
             .filter(|it| arming(0.1).armed(it, EPOCH) && other.armed(it, EPOCH))

@@ -115,3 +115,53 @@ fn lends(route: &Route) -> Option<(f64, f64)> {
     let rate = rate(&route.windows, RATE_SLICES)?;
     lends.then_some((rate, live.cap))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(agents: u64) -> Starters {
+        let waiting = (0..agents).map(|it| (ConnectionId(it), Moment::default()));
+        Starters {
+            waiting: waiting.collect(),
+            ..Starters::default()
+        }
+    }
+
+    /// What is lent at each of some moments.
+    fn lent(starters: &mut Starters, millis: &[u64], most: f64, cap: f64) -> Vec<f64> {
+        let lend = |ms: &u64| starters.lend(Moment::from_millis(*ms), most, cap);
+        let lent = millis.iter().map(lend);
+        lent.map(|credits| credits.iter().map(|(_, hedges)| hedges).sum())
+            .collect()
+    }
+
+    #[test]
+    fn in_no_second_is_more_lent_than_may_be_however_many_wait_and_however_often_it_is_asked() {
+        let mut starters = waiting(1_000);
+        let times: Vec<_> = (0..50).map(|it| it * 250).collect();
+        let each = lent(&mut starters, &times, 100.5, 1.0);
+        for second in each.windows(4) {
+            assert!(second.iter().sum::<f64>() <= 100.5, "{second:?}");
+        }
+        assert_eq!(each[..5], [100.0, 0.0, 0.0, 0.0, 100.0]);
+        assert_eq!(each.iter().sum::<f64>() as u64, 1_000);
+        assert!(starters.waiting.is_empty());
+    }
+
+    #[test]
+    fn few_get_what_their_buckets_hold_and_nobody_a_part_of_a_hedge() {
+        for (agents, most, cap, expected) in [
+            (2, 100.0, 3.0, 6.0),     // the cap
+            (100, 250.0, 3.0, 250.0), // as much as there is
+            (100, 30.0, 3.0, 30.0),   // one each, for thirty
+            (5, 0.9, 3.0, 0.0),
+            (5, 100.0, 0.5, 0.0),
+        ] {
+            let mut starters = waiting(agents);
+            let sum = lent(&mut starters, &[0], most, cap)[0];
+            let case = format!("{agents} agents, {most} in all, {cap} each");
+            assert!((sum - expected).abs() < 1e-9, "{case}: {sum}");
+        }
+    }
+}

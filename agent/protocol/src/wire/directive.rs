@@ -167,10 +167,17 @@ impl TryFrom<proto::Arming> for Arming {
     fn try_from(arming: proto::Arming) -> Result<Self, WireError> {
         let share = Ratio::new(arming.share).ok();
         let share = share.filter(|it| it.get() > 0.0 && it.get() < 1.0);
-        let epoch = millis("epoch_ms", arming.epoch_ms, ARMING_EPOCH_MIN..=ARMING_EPOCH_MAX)?;
+        let epoch = millis(
+            "epoch_ms",
+            arming.epoch_ms,
+            ARMING_EPOCH_MIN..=ARMING_EPOCH_MAX,
+        )?;
         let Some(share) = share else {
             let error = DirectiveError::ArmingShare(arming.share);
-            return Err(WireError::new("share", WireError::from_check(&error).problem));
+            return Err(WireError::new(
+                "share",
+                WireError::from_check(&error).problem,
+            ));
         };
         Self::new(share, epoch, arming.seed).map_err(|error| WireError::from_check(&error))
     }

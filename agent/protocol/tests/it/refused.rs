@@ -434,6 +434,37 @@ fn b60_every_field_that_is_empty() {
 }
 
 #[test]
+fn p08_arming_and_a_start_credit_are_within_their_limits() {
+    table::<proto::Directive, Directive>(
+        directive,
+        &[
+            ("live.arming.share", "above 0 and below 1", |m| {
+                arming(m).share = 0.0;
+            }),
+            ("live.arming.share", "above 0 and below 1", |m| {
+                arming(m).share = 1.0;
+            }),
+            ("live.arming.share", "above 0 and below 1", |m| {
+                arming(m).share = f64::NAN;
+            }),
+            ("live.arming.epoch_ms", "from 1s to 600s", |m| {
+                arming(m).epoch_ms = 999;
+            }),
+            ("live.arming.epoch_ms", "from 1s to 600s", |m| {
+                arming(m).epoch_ms = u64::MAX;
+            }),
+            ("start_credit", "from 0 to 10000", |m| m.start_credit = -1.0),
+            ("start_credit", "from 0 to 10000", |m| {
+                m.start_credit = 10_001.0;
+            }),
+            ("start_credit", "from 0 to 10000", |m| {
+                m.start_credit = f64::NAN;
+            }),
+        ],
+    );
+}
+
+#[test]
 fn p08_hard_limits_hold_whatever_is_pushed() {
     table::<proto::Directive, Directive>(
         directive,
@@ -458,28 +489,6 @@ fn p08_hard_limits_hold_whatever_is_pushed() {
             }),
             ("live.probability", "from 0 to 1", |m| {
                 live(m).probability = Some(f64::NAN);
-            }),
-            ("live.arming.share", "above 0 and below 1", |m| {
-                arming(m).share = 0.0;
-            }),
-            ("live.arming.share", "above 0 and below 1", |m| {
-                arming(m).share = 1.0;
-            }),
-            ("live.arming.share", "above 0 and below 1", |m| {
-                arming(m).share = f64::NAN;
-            }),
-            ("live.arming.epoch_ms", "from 1s to 600s", |m| {
-                arming(m).epoch_ms = 999;
-            }),
-            ("live.arming.epoch_ms", "from 1s to 600s", |m| {
-                arming(m).epoch_ms = u64::MAX;
-            }),
-            ("start_credit", "from 0 to 10000", |m| m.start_credit = -1.0),
-            ("start_credit", "from 0 to 10000", |m| {
-                m.start_credit = 10_001.0;
-            }),
-            ("start_credit", "from 0 to 10000", |m| {
-                m.start_credit = f64::NAN;
             }),
             ("live.cap", "from 0 to 10000", |m| {
                 live(m).cap = Some(10_001.0);

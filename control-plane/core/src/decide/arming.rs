@@ -7,7 +7,7 @@
 //!
 //! - a burst of [`BURST_HEDGES`] harms nobody, and few agents have few turns: a fleet of so many
 //!   agents, or fewer, is never armed in turns, however few its calls;
-//! - a turn is long enough for an agent to earn its first token in a tenth of it.
+//! - a turn is long enough for an agent to earn its first token in an eighth of it.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const MOVED_MIN: f64 = 0.1;
 /// does not follow the rate's chance.
 const TURNS_S: [u64; 7] = [10, 20, 40, 80, 160, 320, 600];
 /// Part of a turn in which the first token is earned, at the fleet's mean rate.
-const EARNING_PART: f64 = 0.1;
+const EARNING_PART: f64 = 0.125;
 /// A turn is kept while it is not more than so many times as long as it should be.
 const TURN_KEPT: u32 = 4;
 

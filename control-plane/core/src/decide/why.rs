@@ -7,8 +7,8 @@ use hedgerow_protocol::policy::{Intent, Policy};
 use hedgerow_protocol::report::Refusal;
 use hedgerow_protocol::units::as_millis;
 
-use super::latch::Findings;
 use super::figures::target;
+use super::latch::Findings;
 use super::words::{latency, percent};
 use super::{Live, Situation, mode};
 use crate::memory::Memory;

@@ -270,9 +270,7 @@ fn is_lawful(directive: &proto::Directive) -> bool {
         && within(live.cap, 10_000.0)
         && within(live.probability, 1.0)
         && live.arming.is_none_or(|arming| {
-            arming.share > 0.0
-                && arming.share < 1.0
-                && (1000..=600_000).contains(&arming.epoch_ms)
+            arming.share > 0.0 && arming.share < 1.0 && (1000..=600_000).contains(&arming.epoch_ms)
         })
         && within(Some(directive.start_credit), 10_000.0)
         && within(standing.holdout, 1.0)
