@@ -9,6 +9,7 @@ mod news;
 mod no_effect;
 mod shown;
 mod state;
+mod turns;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -201,6 +201,12 @@ impl InstanceId {
     pub const fn from_u128(value: u128) -> Self {
         Self(Uuid::from_u128(value))
     }
+
+    /// Its first and its last eight bytes, as numbers: the first byte is the highest.
+    pub const fn halves(&self) -> [u64; 2] {
+        let (high, low) = self.0.as_u64_pair();
+        [high, low]
+    }
 }
 
 impl fmt::Display for InstanceId {

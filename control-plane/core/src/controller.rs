@@ -16,6 +16,7 @@ use crate::fleet::Fleet;
 use crate::moment::Moment;
 use crate::orders::Orders;
 use crate::route::{Route, Routes};
+use crate::start::Credits;
 use crate::view::ControllerView;
 use crate::writes::Writes;
 
@@ -64,6 +65,8 @@ pub struct Controller {
     pub(crate) routes_to_push: BTreeSet<RouteKey>,
     /// Agents to be sent one.
     pub(crate) agents_to_push: BTreeSet<ConnectionId>,
+    /// What is lent with the push under way.
+    pub(crate) credits: Credits,
     pub(crate) effects: VecDeque<Effect>,
 }
 
@@ -122,6 +125,7 @@ impl Controller {
             unsettled: BTreeSet::new(),
             routes_to_push: BTreeSet::new(),
             agents_to_push: BTreeSet::new(),
+            credits: Credits::new(),
             effects: VecDeque::new(),
         };
         controller.begin_epoch(now);

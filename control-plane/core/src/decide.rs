@@ -7,6 +7,7 @@
 //! moment, as when a person has just thrown the kill switch.
 
 pub(crate) mod all_slow;
+pub(crate) mod arming;
 pub(crate) mod budget;
 pub(crate) mod errors;
 mod figures;
@@ -29,6 +30,7 @@ use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::units::{Budget, Ratio, Threshold};
 
 use all_slow::Phase;
+pub use arming::Armed;
 use budget::Phi;
 use latch::{Findings, Verdict};
 use primaries::{Healthy, Primaries};
@@ -111,6 +113,8 @@ pub struct Live {
     pub budget: Budget,
     /// Most tokens an agent keeps, in hedges.
     pub cap: f64,
+    /// A share of the agents hedges at a time; None: all of them.
+    pub arming: Option<Armed>,
 }
 
 /// What alerts are raised on, over the present window; None: no data, nothing is raised or cleared.
@@ -165,7 +169,7 @@ pub fn decide(
         figures::figures(windows, present, &memory, &live, situation.policy, phi)
     });
     if is_new {
-        memory.pushed.push(policy.budget(), live.cap);
+        memory.pushed.push(policy.budget(), live.cap, live.arming);
         memory.probability = live.probability.get();
     }
     let no_data = figures
@@ -207,6 +211,8 @@ fn learn(
     memory: &mut Memory,
 ) -> Option<Findings> {
     let now = situation.now;
+    let rate = arming::rate(windows, budget::RATE_SLICES);
+    memory.arming = arming::arm(rate, situation.agents, policy, memory.arming);
     let floors = naming::Floors {
         crossed: policy.percentile().tail() / 2.0,
         errors: policy.error_limit().get() / 2.0,
@@ -317,7 +323,7 @@ fn live(
 ) -> Live {
     let probability = match memory.mode {
         Mode::On => Ratio::ONE,
-        Mode::Probing(_) => probe_share(windows),
+        Mode::Probing(_) => probe_share(windows, memory.arming),
         Mode::Off(_) | Mode::Observing => Ratio::ZERO,
     };
     // While probing the probability is what bounds the harm; the probes need their tokens.
@@ -332,16 +338,19 @@ fn live(
             .map(|value| threshold::limited(value, policy)),
         probability,
         budget: Budget::clamped(policy.budget().get() * lent),
-        cap: budget::cap(windows, situation.agents, policy),
+        cap: budget::cap(windows, situation.agents, policy, memory.arming),
+        arming: memory.arming,
     }
 }
 
-fn probe_share(windows: &Windows) -> Ratio {
+fn probe_share(windows: &Windows, armed: Option<Armed>) -> Ratio {
     let window = windows.grown(WINDOW_MIN, WINDOW_MAX, |window| {
         window.calls() >= WINDOW_CALLS
     });
     let crossed = window.sum(|totals| totals.crossed) as f64;
-    let per_s = crossed / window.span().as_secs_f64();
+    // Only what crosses at an armed agent can be probed with.
+    let armed = armed.map_or(1.0, |armed| armed.share.get());
+    let per_s = armed * crossed / window.span().as_secs_f64();
     let share = PROBES_PER_S / per_s;
     // Nothing crossed: whatever crosses first may well be probed with.
     let share = if share.is_finite() {

@@ -86,6 +86,9 @@ impl Controller {
                 state.effective = Some(report.effective);
             }
             if new && key == report.route {
+                if let Some(route) = self.routes.get_mut(&key) {
+                    route.starters.meet(connection, &report, now);
+                }
                 self.meet_route(now, &key);
                 self.agents_to_push.insert(connection);
             }

@@ -18,6 +18,7 @@ mod publish;
 mod push;
 mod quarantine;
 mod route;
+mod start;
 mod tick;
 pub mod view;
 mod weigh;

@@ -7,6 +7,7 @@ use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::session::Held;
 
+use crate::decide::Armed;
 use crate::decide::all_slow::Base;
 use crate::decide::budget::Pushed;
 use crate::decide::latch::{Findings, Latch, Tripped};
@@ -48,6 +49,8 @@ pub struct Memory {
     pub(crate) threshold: Track,
     pub(crate) named: BTreeMap<ReplicaName, Entry>,
     pub(crate) pushed: Pushed,
+    /// The share of agents that hedges at a time; None: all of them.
+    pub(crate) arming: Option<Armed>,
     /// The share of crossed calls hedged since the last decision.
     pub(crate) probability: f64,
     /// Slices that had been pushed when everything was last well again.
@@ -74,6 +77,7 @@ impl Memory {
             threshold: Track::default(),
             named: BTreeMap::new(),
             pushed: Pushed::default(),
+            arming: None,
             probability: 0.0,
             calm_from: 0,
         }

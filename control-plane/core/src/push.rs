@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use hedgerow_protocol::arming::Arming;
 use hedgerow_protocol::directive::{Directive, DirectiveSet, LiveValues, Stamp, Standing};
-use hedgerow_protocol::ids::{ReplicaName, RouteKey};
+use hedgerow_protocol::ids::{Epoch, ReplicaName, RouteKey, Tick};
 use hedgerow_protocol::limits::{CAP_MAX, LEASE_MAX, LEASE_MIN};
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::session::held_hash;
@@ -175,13 +176,14 @@ impl Controller {
     pub(crate) fn refresh_live(&mut self, key: &RouteKey) {
         let held_back = self.orders.would_stop(key);
         let tick = self.tick;
+        let seed = arming_seed(self.epochs.wanted(), key);
         let Some(route) = self.routes.get_mut(key) else {
             return;
         };
         let Some(decision) = &route.decision else {
             return;
         };
-        let decided = live_values(tick, &decision.live);
+        let decided = live_values(tick, &decision.live, seed);
         let told = route.durable.mode;
         route.live = Some(match route.live {
             _ if told.hedges() && (held_back || !route.believed.mode.hedges()) => LiveValues {
@@ -227,6 +229,7 @@ impl Controller {
             live: route.live?,
             standing,
             probation: route.durable.probation.clone(),
+            start_credit: 0.0,
         })
     }
 
@@ -293,6 +296,11 @@ impl Controller {
         if directives.is_empty() {
             return;
         }
+        for (key, credit) in self.credits.remove(&connection).unwrap_or_default() {
+            if let Some(directive) = directives.iter_mut().find(|it| it.route == key) {
+                directive.start_credit = credit;
+            }
+        }
         let hash = || held_hash(directives.iter().map(|it| (&it.route, it.stamp)));
         if agent
             .refused_set
@@ -334,7 +342,17 @@ fn sent_hash(agent: &Agent) -> u64 {
     )
 }
 
-fn live_values(tick: hedgerow_protocol::ids::Tick, live: &Live) -> LiveValues {
+/// The draw of agents' turns on a route: another one in each of the store's lives, the same for all
+/// ticks of it.
+fn arming_seed(epoch: Epoch, key: &RouteKey) -> u64 {
+    let stamp = Stamp {
+        epoch,
+        ..Stamp::default()
+    };
+    held_hash([(key, stamp)])
+}
+
+fn live_values(tick: Tick, live: &Live, seed: u64) -> LiveValues {
     let cap = if live.cap.is_finite() {
         live.cap.clamp(0.0, CAP_MAX)
     } else {
@@ -346,6 +364,10 @@ fn live_values(tick: hedgerow_protocol::ids::Tick, live: &Live) -> LiveValues {
         probability: live.probability,
         budget: live.budget,
         cap,
+        // A share that is nobody or everybody is none to tell.
+        arming: live
+            .arming
+            .and_then(|armed| Arming::new(armed.share, armed.epoch, seed).ok()),
     }
 }
 
@@ -359,6 +381,7 @@ fn moved(told: &LiveValues, live: &LiveValues) -> bool {
     ]
     .into_iter()
     .any(|(before, now)| (before - now).abs() > MOVED_MIN * before.abs().max(now.abs()))
+        || told.arming != live.arming
 }
 
 fn standing(policy: &Policy, lease: Duration) -> Standing {

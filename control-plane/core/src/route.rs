@@ -14,6 +14,7 @@ use crate::memory::Memory;
 use crate::minute::Open;
 use crate::moment::Moment;
 use crate::quarantine::Bench;
+use crate::start::Starters;
 use crate::view::{Mark, Point, ReplicaView, RouteView};
 use crate::window::{Slice, Windows};
 
@@ -108,6 +109,8 @@ pub(crate) struct Route {
     pub(crate) light: f64,
     /// Which agents' words are left out of all of these.
     pub(crate) bench: Bench,
+    /// Agents that start with an empty bucket.
+    pub(crate) starters: Starters,
     pub(crate) census: Census,
     /// When an agent last reported it, or asked for it.
     pub(crate) used: Moment,
@@ -165,6 +168,7 @@ impl Route {
             loads: BTreeMap::new(),
             light: 0.0,
             bench: Bench::default(),
+            starters: Starters::default(),
             census: Census::default(),
             used: now,
             totals: Totals::default(),

@@ -74,7 +74,10 @@ impl Controller {
         }
         self.forget_routes(now);
         self.count_rate(now);
+        self.lend_to_starters(now);
         self.flush_pushes(now);
+        // Lent in this second or not at all: what could not be sent is not a debt.
+        self.credits.clear();
     }
 
     /// Makes a slice of what arrived for a route, and tells which agents were left out or let go.

@@ -58,12 +58,18 @@ pub(crate) fn figures(
         threshold,
         probability: live.probability.get(),
         budget: live.budget.get(),
-        target: policy.map_or(0.0, Policy::target_rate),
+        target: policy.map_or(0.0, |policy| target(policy, live)),
         hedges_answered_ratio: memory.shared.test().and_then(|(test, _)| test.ratio),
         log_rank_z: memory.shared.test().and_then(|(test, _)| test.z),
         phi,
         median_ratio: memory.base.ratio(),
     }
+}
+
+/// Hedges expected as a share of eligible calls: of those that cross at an armed agent.
+pub(crate) fn target(policy: &Policy, live: &Live) -> f64 {
+    let armed = live.arming.map_or(1.0, |armed| armed.share.get());
+    policy.target_rate() * armed
 }
 
 /// The share of hedges sent at `threshold` that would answer first, were they independent of the

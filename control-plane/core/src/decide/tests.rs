@@ -2,6 +2,7 @@
 //! made on what they report.
 
 mod agent;
+mod arming;
 mod faults;
 mod healthy;
 mod persons;

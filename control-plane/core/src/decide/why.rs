@@ -7,8 +7,9 @@ use hedgerow_protocol::policy::{Intent, Policy};
 use hedgerow_protocol::report::Refusal;
 use hedgerow_protocol::units::as_millis;
 
+use super::figures::target;
 use super::latch::Findings;
-use super::words::latency;
+use super::words::{latency, percent};
 use super::{Live, Situation, mode};
 use crate::memory::Memory;
 use crate::view::{Evidence, NoData};
@@ -67,9 +68,17 @@ fn on(windows: &Windows, situation: &Situation<'_>, live: &Live) -> String {
     if above_deadline(windows, situation, live) {
         return "no effect: threshold above deadline".into();
     }
-    match live.threshold {
+    let words = match live.threshold {
         Some(threshold) => format!("on: hedging calls slower than {}", latency(threshold.get())),
         None => "on: hedging at the threshold the agents hold".into(),
+    };
+    match (live.arming, situation.policy) {
+        (Some(armed), Some(policy)) => format!(
+            "{words}; armed: {} of agents at a time; steady rate about {}",
+            percent(armed.share.get()),
+            percent(target(policy, live))
+        ),
+        _ => words,
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod agent;
 mod alerts;
+mod arming;
 mod crowd;
 mod day;
 mod delivery;

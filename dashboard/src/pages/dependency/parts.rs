@@ -319,6 +319,7 @@ const fn words_of(reason: Refusal) -> &'static str {
     match reason {
         Refusal::Mode => "hedging was off",
         Refusal::Holdout => "held out, to compare with",
+        Refusal::Unarmed => "another agent's turn",
         Refusal::NotDrawn => "not drawn",
         Refusal::Deadline => "too late for the deadline",
         Refusal::NoReplica => "no other replica",
