@@ -13,6 +13,7 @@ use crate::event::ConnectionId;
 use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::quarantine::Bench;
+use crate::switchback::Switchbacks;
 use crate::view::{Mark, Point, ReplicaView, RouteView};
 use crate::window::{Slice, Windows};
 
@@ -119,6 +120,7 @@ pub(crate) struct Route {
     pub(crate) replicas: Vec<ReplicaView>,
     pub(crate) marks: VecDeque<Mark>,
     pub(crate) transitions: VecDeque<Transition>,
+    pub(crate) switchbacks: Switchbacks,
     pub(crate) view: Option<Arc<RouteView>>,
 }
 
@@ -171,6 +173,7 @@ impl Route {
             replicas: Vec::new(),
             marks: VecDeque::new(),
             transitions: VecDeque::new(),
+            switchbacks: Switchbacks::default(),
             view: None,
         }
     }

@@ -11,3 +11,4 @@ mod setup;
 mod shared;
 mod silence;
 mod world;
+mod worth;

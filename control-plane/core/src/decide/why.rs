@@ -9,7 +9,7 @@ use hedgerow_protocol::units::as_millis;
 
 use super::latch::Findings;
 use super::words::latency;
-use super::{Live, Situation, mode};
+use super::{Live, Situation, load, mode};
 use crate::memory::Memory;
 use crate::view::{Evidence, NoData};
 use crate::window::{WINDOW_CALLS, WINDOW_MAX, Windows};
@@ -67,10 +67,22 @@ fn on(windows: &Windows, situation: &Situation<'_>, live: &Live) -> String {
     if above_deadline(windows, situation, live) {
         return "no effect: threshold above deadline".into();
     }
-    match live.threshold {
+    let mut words = match live.threshold {
         Some(threshold) => format!("on: hedging calls slower than {}", latency(threshold.get())),
         None => "on: hedging at the threshold the agents hold".into(),
+    };
+    let (reading, budget) = (situation.utilisation.as_ref(), live.budget.get());
+    let whole = situation
+        .policy
+        .map_or(budget, |policy| policy.budget().get());
+    let load = load::words(reading, situation.now, budget, whole);
+    let pause = situation
+        .paused
+        .then(|| "switchback: nothing is hedged for 30 s".to_owned());
+    for more in load.into_iter().chain(pause) {
+        words = format!("{words}; {more}");
     }
+    words
 }
 
 /// Whether no call can reach its hedge (B23): either nearly all that cross have too little time

@@ -18,5 +18,7 @@ mod random;
 mod reports;
 mod restart;
 mod store;
+mod switchback;
 mod traffic;
+mod utilisation;
 mod world;
