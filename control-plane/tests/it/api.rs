@@ -2,6 +2,7 @@
 
 mod policies;
 mod refused;
+mod steered;
 mod who;
 mod whole;
 

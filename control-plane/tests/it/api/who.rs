@@ -169,6 +169,7 @@ async fn s12_a_role_does_what_it_may_and_nothing_more() {
     let policy = json!({"intent": "hedge", "reason": "test"});
     let kill = json!({"scope": "everything", "engaged": true, "reason": "test"});
     let reason = json!({"reason": "test"});
+    let busy = json!({"utilisation": 0.5, "valid_s": 60});
     // An act, the least role for it, and what the least role gets: nobody has reported a route.
     let acts = [
         (
@@ -191,6 +192,27 @@ async fn s12_a_role_does_what_it_may_and_nothing_more() {
             "/api/v1/routes/catalog/get/accept-base",
             &reason,
             Role::Editor,
+            404,
+        ),
+        (
+            "post",
+            "/api/v1/routes/catalog/get/switchback",
+            &reason,
+            Role::Operator,
+            404,
+        ),
+        (
+            "delete",
+            "/api/v1/routes/catalog/get/switchback",
+            &reason,
+            Role::Operator,
+            404,
+        ),
+        (
+            "put",
+            "/api/v1/dependencies/search/utilisation",
+            &busy,
+            Role::Operator,
             404,
         ),
     ];

@@ -105,7 +105,7 @@ fn a_third_shared_stays_on_since_the_others_gain() {
 fn without_calls_held_out_there_is_no_verdict() {
     let mut setup = useless(86);
     setup.draft.holdout = 0.0;
-    setup.calls_per_s = 1_000.0;
+    setup.calls_per_s = 600.0;
     let world = World::run(setup, 760);
     assert!(
         world.changes().iter().all(|(_, mode, _)| *mode != PROBING),
@@ -117,12 +117,12 @@ fn without_calls_held_out_there_is_no_verdict() {
 #[test]
 fn p02_what_won_nothing_stays_off_over_a_restart_and_ten_minutes_begin_anew() {
     let mut setup = useless(81);
-    setup.calls_per_s = 1_500.0;
+    setup.calls_per_s = 600.0;
     setup.script = |second, script| script.restart = second == 500;
     let world = World::run(setup, 760);
     let changes = world.changes();
     assert!(
-        changes.iter().all(|(_, mode, _)| *mode == Mode::On),
+        changes.iter().all(|(_, mode, _)| *mode != PROBING),
         "no verdict before ten minutes of its own: {changes:?}"
     );
     let (then, now) = (Moment::from_millis(1_000), Moment::from_millis(60_000));
