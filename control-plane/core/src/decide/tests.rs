@@ -4,6 +4,7 @@
 mod agent;
 mod faults;
 mod healthy;
+mod load;
 mod persons;
 mod readings;
 mod rules;
