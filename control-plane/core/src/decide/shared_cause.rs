@@ -41,6 +41,10 @@ const PROBE_DEADLINE_MAX: Duration = Duration::from_mins(4);
 /// Expected answers that suffice at the end of the longest probe. Were all of the cause shared, four
 /// of five would answer once in three hundred times.
 const PROBE_EXPECTED_LAST: f64 = 5.0;
+/// The same two where hedges win nothing: they answer half as often as independent ones, not a
+/// tenth, and fifteen of those look like seven in ten once in nine times. A hundred do so once in a
+/// thousand. A route that was found to win nothing has the calls for it.
+const PROBE_EXPECTED_POOR: (f64, f64) = (100.0, 40.0);
 
 /// How long the median must have been as before to let go without enough probes.
 const CALM_ALONE: Duration = Duration::from_secs(30);
@@ -194,12 +198,13 @@ impl SharedCause {
         off.by_median |= view.base.ticks_over() >= TICKS_OVER;
         let since_probe = view.now.since(off.probe.since);
         let slices = view.windows.pushed().saturating_sub(off.probe.from) as usize;
+        let (needed, needed_last) = off.probes_needed();
         self.test = (slices >= 1)
-            .then(|| test(view.windows, slices, PROBE_EXPECTED))
+            .then(|| test(view.windows, slices, needed))
             .flatten();
         let expected = self.test.map_or(0.0, |(test, _)| test.expected);
         let last = off.probe.deadline >= PROBE_DEADLINE_MAX && since_probe >= off.probe.deadline;
-        let enough = expected >= PROBE_EXPECTED || (last && expected >= PROBE_EXPECTED_LAST);
+        let enough = expected >= needed || (last && expected >= needed_last);
         let ratio = self
             .test
             .and_then(|(test, _)| test.ratio)
@@ -255,6 +260,15 @@ impl Off {
                 deadline: PROBE_DEADLINE,
                 well: 0,
             },
+        }
+    }
+
+    /// Expected answers a probe needs, and those that suffice at the end of the longest.
+    fn probes_needed(&self) -> (f64, f64) {
+        if self.reason == OffReason::WinsNothing {
+            PROBE_EXPECTED_POOR
+        } else {
+            (PROBE_EXPECTED, PROBE_EXPECTED_LAST)
         }
     }
 

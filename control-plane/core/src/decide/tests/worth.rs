@@ -28,13 +28,15 @@ fn useless(seed: u64) -> Setup {
     setup.calls_per_s = 1_500.0;
     setup.expensive = |t| if t > MENDED { 0.0 } else { 0.03 };
     setup.draft.holdout = 0.02;
+    // Probes are five a second, whatever the traffic.
+    setup.traffic = |t| if t > MENDED { 0.3 } else { 1.0 };
     setup
 }
 
 #[test]
 fn two_thirds_shared_and_little_won_is_off_within_twelve_minutes_and_on_again_when_mended() {
     for seed in [81, 82] {
-        let world = World::run(useless(seed), 840);
+        let world = World::run(useless(seed), 1_020);
         let changes = world.changes();
         assert_eq!(changes.len(), 3, "seed {seed}: {changes:?}");
         let (off, mode, words) = changes[1];
@@ -63,7 +65,7 @@ fn two_thirds_shared_and_little_won_is_off_within_twelve_minutes_and_on_again_wh
         let (on, mode, words) = changes[2];
         assert_eq!(mode, Mode::On);
         assert!(
-            on > MENDED as u64 && on <= MENDED as u64 + 60,
+            on > MENDED as u64 && on <= MENDED as u64 + 240,
             "{changes:?}"
         );
         assert!(words.contains("probes answer "), "{words}");
