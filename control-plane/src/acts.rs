@@ -1,11 +1,14 @@
 //! What people do to the fleet. Page, API and command line all come through here, and here the role
 //! is checked (S12).
 
+use std::time::Duration;
+
 use hedgerow_core::effect::Done;
 use hedgerow_core::event::{Actor, KillScope, Order, Via};
 use hedgerow_dashboard::backend::{ActError, Operator, Role, Saved};
-use hedgerow_protocol::ids::{Revision, RouteKey};
+use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::units::Ratio;
 
 use crate::engine::{Engine, EngineError};
 
@@ -66,6 +69,48 @@ impl Acting<'_> {
     pub(crate) async fn accept_base(self, route: RouteKey, reason: &str) -> Result<(), ActError> {
         self.needs(Role::Editor)?;
         self.order(Order::AcceptBase { route }, reason)
+            .await
+            .map(|_| ())
+    }
+
+    /// Takes a reading of how busy a dependency is: it can only make less be hedged than the policy
+    /// allows. Needs an operator.
+    pub(crate) async fn set_utilisation(
+        self,
+        dependency: DependencyName,
+        utilisation: Option<Ratio>,
+        valid_for: Duration,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        let order = Order::SetUtilisation {
+            dependency,
+            utilisation,
+            valid_for,
+        };
+        self.order(order, "").await.map(|_| ())
+    }
+
+    /// Begins a switchback. Needs an operator.
+    pub(crate) async fn start_switchback(
+        self,
+        route: RouteKey,
+        rounds: u32,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        self.order(Order::StartSwitchback { route, rounds }, reason)
+            .await
+            .map(|_| ())
+    }
+
+    /// Ends a switchback. Needs an operator.
+    pub(crate) async fn stop_switchback(
+        self,
+        route: RouteKey,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        self.order(Order::StopSwitchback { route }, reason)
             .await
             .map(|_| ())
     }

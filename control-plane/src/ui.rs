@@ -137,6 +137,27 @@ impl Backend for Ui {
         self.acting(operator).accept_base(route, reason).await
     }
 
+    async fn start_switchback(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        rounds: u32,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.acting(operator)
+            .start_switchback(route, rounds, reason)
+            .await
+    }
+
+    async fn stop_switchback(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.acting(operator).stop_switchback(route, reason).await
+    }
+
     async fn policy_history(
         &self,
         dependency: &DependencyName,

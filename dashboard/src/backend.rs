@@ -79,6 +79,23 @@ pub trait Backend: Clone + Send + Sync + 'static {
         reason: &str,
     ) -> impl Future<Output = Result<(), ActError>> + Send;
 
+    /// Begins a switchback: the fleet hedges on the route and does not, in turns.
+    fn start_switchback(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        rounds: u32,
+        reason: &str,
+    ) -> impl Future<Output = Result<(), ActError>> + Send;
+
+    /// Ends it before its time.
+    fn stop_switchback(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        reason: &str,
+    ) -> impl Future<Output = Result<(), ActError>> + Send;
+
     /// All revisions of a policy, newest first.
     fn policy_history(
         &self,

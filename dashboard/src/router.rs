@@ -50,6 +50,8 @@ routes! {
         get "/routes/{dependency}/{operation}" => dependency::page::<B>,
         post "/release" => dependency::release::<B>,
         post "/accept-base" => dependency::accept_base::<B>,
+        post "/switchback" => dependency::switchback::start::<B>,
+        post "/switchback/stop" => dependency::switchback::stop::<B>,
         get "/dependencies/{dependency}/policy" => policy::page::<B>,
         post "/dependencies/{dependency}/policy" => policy::save::<B>,
         post "/dependencies/{dependency}/policy/check" => policy::check::<B>,

@@ -8,7 +8,7 @@ use hedgerow_protocol::ids::{DependencyName, Epoch, Revision, RouteKey, Tick};
 use hedgerow_protocol::policy::Policy;
 
 use crate::alert::AlertBook;
-use crate::decide::Decision;
+use crate::decide::{Decision, Utilisation};
 use crate::effect::{Effect, KillState, Restored};
 use crate::epoch::Epochs;
 use crate::event::{ConnectionId, Event, KillScope, Settings};
@@ -56,6 +56,8 @@ pub struct Controller {
     pub(crate) orders: Orders,
     pub(crate) writes: Writes,
     pub(crate) alerts: AlertBook,
+    /// The newest reading of how busy each dependency is.
+    pub(crate) utilisation: BTreeMap<DependencyName, Utilisation>,
     pub(crate) counters: ControllerView,
     /// Reports counted at the last ticks, for the rate.
     pub(crate) report_counts: VecDeque<(Moment, u64)>,
@@ -120,6 +122,7 @@ impl Controller {
             orders: Orders::default(),
             writes: Writes::default(),
             alerts: AlertBook::restore(restored.alerts),
+            utilisation: BTreeMap::new(),
             counters: ControllerView::default(),
             report_counts: VecDeque::new(),
             unsettled: BTreeSet::new(),
@@ -128,6 +131,7 @@ impl Controller {
             credits: Credits::new(),
             effects: VecDeque::new(),
         };
+        controller.lose_switchbacks(now, &restored.switchbacks);
         controller.begin_epoch(now);
         controller
     }

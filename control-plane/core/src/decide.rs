@@ -12,6 +12,7 @@ pub(crate) mod budget;
 pub(crate) mod errors;
 mod figures;
 pub(crate) mod latch;
+pub(crate) mod load;
 mod mode;
 pub(crate) mod naming;
 mod primaries;
@@ -20,11 +21,12 @@ pub(crate) mod shared_cause;
 mod tests;
 pub(crate) mod threshold;
 mod why;
+pub(crate) mod wins_nothing;
 pub(crate) mod words;
 
 use std::collections::BTreeMap;
 
-use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{ReplicaName, RouteKey};
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::units::{Budget, Ratio, Threshold};
@@ -35,6 +37,8 @@ use budget::Phi;
 use latch::{Findings, Verdict};
 use primaries::{Healthy, Primaries};
 use threshold::View;
+
+pub use load::Utilisation;
 
 use crate::effect::Transition;
 use crate::memory::Memory;
@@ -59,6 +63,10 @@ pub struct Situation<'a> {
     pub agents_stale: u64,
     /// The most replicas any of them can pick from; 0: callers pin them.
     pub replicas_per_agent_max: u32,
+    /// How busy the dependency is, where somebody said so, also where that no longer holds.
+    pub utilisation: Option<Utilisation>,
+    /// Whether nothing is to be hedged for the moment, so that a switchback can compare.
+    pub paused: bool,
 }
 
 /// What is to be done, and why.
@@ -155,7 +163,9 @@ pub fn decide(
             .last()
             .is_some_and(|slice| memory.pushed.exceeded_by(slice));
     let again = if is_new {
-        learn(windows, present.as_ref(), policy, situation, &mut memory)
+        let again = learn(windows, present.as_ref(), policy, situation, &mut memory);
+        ask_what_it_wins(route, windows, policy, situation.now, &mut memory);
+        again
     } else {
         None
     };
@@ -166,7 +176,10 @@ pub fn decide(
     let live = live(windows, policy, situation, &memory, phi.as_ref());
     let figures = present.as_ref().map(|present| {
         let phi = phi.map(|phi| phi.value);
-        figures::figures(windows, present, &memory, &live, situation.policy, phi)
+        Figures {
+            utilisation: situation.utilisation.and_then(|it| it.known(situation.now)),
+            ..figures::figures(windows, present, &memory, &live, situation.policy, phi)
+        }
     });
     if is_new {
         memory.pushed.push(policy.budget(), live.cap, live.arming);
@@ -235,6 +248,8 @@ fn learn(
     let phase = match memory.shared.off() {
         _ if failing => Phase::Failing,
         Some(off) if off.by_median => Phase::Slow,
+        // Hedges may win nothing for days, and nothing else is wrong meanwhile.
+        Some(off) if off.reason == OffReason::WinsNothing => Phase::Learning,
         Some(_) => Phase::Off,
         None => Phase::Learning,
     };
@@ -266,6 +281,31 @@ fn learn(
     again
 }
 
+/// Switches off where hedges have won nothing for ten minutes.
+fn ask_what_it_wins(
+    route: &RouteKey,
+    windows: &Windows,
+    policy: &Policy,
+    now: Moment,
+    memory: &mut Memory,
+) {
+    let view = wins_nothing::View {
+        now,
+        route,
+        windows,
+        mode: memory.mode,
+        mode_from: memory.mode_from,
+        probability: memory.probability,
+        threshold: memory
+            .threshold
+            .value()
+            .map(|value| threshold::limited(value, policy).get()),
+    };
+    if let Some(why) = memory.wins_nothing.observe(&view) {
+        memory.shared.trip(now, windows.pushed(), why);
+    }
+}
+
 /// The share of the healthy majority's calls that cross; None where none are made.
 fn crossed_share(
     windows: &Windows,
@@ -292,7 +332,8 @@ fn follow(
         target: policy.percentile().tail(),
         calm: windows.pushed().saturating_sub(memory.calm_from) as usize,
     });
-    if memory.shared.off().is_some() || memory.errors.tripped().is_some() {
+    let slow = |off: &shared_cause::Off| off.by_median || off.reason != OffReason::WinsNothing;
+    if memory.shared.off().is_some_and(slow) || memory.errors.tripped().is_some() {
         memory.threshold.hold(view.as_ref());
     } else if let Some(view) = view {
         memory.threshold.follow(&view);
@@ -321,7 +362,11 @@ fn live(
     memory: &Memory,
     phi: Option<&Phi>,
 ) -> Live {
+    let utilisation = situation.utilisation.and_then(|it| it.known(situation.now));
+    let load = load::lent(utilisation);
     let probability = match memory.mode {
+        // Tokens that agents have kept are not to be spent either.
+        _ if load <= 0.0 || situation.paused => Ratio::ZERO,
         Mode::On => Ratio::ONE,
         Mode::Probing(_) => probe_share(windows, memory.arming),
         Mode::Off(_) | Mode::Observing => Ratio::ZERO,
@@ -337,7 +382,7 @@ fn live(
             .value()
             .map(|value| threshold::limited(value, policy)),
         probability,
-        budget: Budget::clamped(policy.budget().get() * lent),
+        budget: Budget::clamped(policy.budget().get() * lent * load),
         cap: budget::cap(windows, situation.agents, policy, memory.arming),
         arming: memory.arming,
     }

@@ -1,7 +1,7 @@
 //! What the controller wants done. Nothing here does it.
 
 use hedgerow_protocol::directive::{DirectiveSet, Mode};
-use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, RouteKey, Sequence};
+use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey, Sequence};
 use hedgerow_protocol::policy::Policy;
 use serde::{Deserialize, Serialize};
 
@@ -62,8 +62,10 @@ pub enum Done {
         /// Whether this order changed it.
         changed: bool,
     },
-    /// The route is free to decide again, or has a new base.
+    /// The route is free to decide again, or has a new base; its switchback has begun or ended.
     Route,
+    /// The reading is taken.
+    Utilisation,
 }
 
 /// Why an order was not carried out. Nothing changed.
@@ -82,6 +84,20 @@ pub enum OrderError {
     /// Nothing is known of it.
     #[error("no route {0} is known; it appears when an agent reports it")]
     UnknownRoute(RouteKey),
+    /// Nothing is known of a dependency.
+    #[error("no dependency {0} is known; it appears when an agent reports it, or with its policy")]
+    UnknownDependency(DependencyName),
+    /// A value is not within its range.
+    #[error("{field}: {problem}")]
+    OutOfRange {
+        /// Which value.
+        field: &'static str,
+        /// What it is and what was expected.
+        problem: String,
+    },
+    /// It does not go together with how things stand.
+    #[error("{0}")]
+    NotNow(String),
     /// A change that can do harm needs a reason.
     #[error("a reason is needed: say in a few words why")]
     NoReason,
@@ -232,4 +248,6 @@ pub struct Restored {
     pub alerts: Vec<AlertState>,
     /// The newest stored point of each of those routes, where there is one.
     pub points: Vec<(RouteKey, Point)>,
+    /// Routes whose switchback began and, by the record, has not ended.
+    pub switchbacks: Vec<RouteKey>,
 }

@@ -9,6 +9,7 @@ use hedgerow_protocol::ids::{
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::report::Report;
 use hedgerow_protocol::session::Held;
+use hedgerow_protocol::units::Ratio;
 use serde::{Deserialize, Serialize};
 
 /// One stream of one agent, numbered by the server and never used again in its life.
@@ -205,7 +206,32 @@ pub enum Order {
         /// The route.
         route: RouteKey,
     },
+    /// How busy a dependency is. A reading, not a change of anybody's mind: it needs no reason, is
+    /// neither stored nor recorded, and is forgotten when it is older than it holds.
+    SetUtilisation {
+        /// Of what.
+        dependency: DependencyName,
+        /// The share of what it can carry that is in use; None: unknown from now on.
+        utilisation: Option<Ratio>,
+        /// How long the reading holds, 1 s to 1 h.
+        valid_for: Duration,
+    },
+    /// The whole fleet hedges on a route and does not, in turns, to see what that does to callers.
+    StartSwitchback {
+        /// The route.
+        route: RouteKey,
+        /// Pairs of with and without, 3 to 60; see [`SWITCHBACK_ROUNDS`].
+        rounds: u32,
+    },
+    /// Ends a route's switchback before its time.
+    StopSwitchback {
+        /// The route.
+        route: RouteKey,
+    },
 }
+
+/// Rounds of a switchback where nothing is said: they take as many minutes.
+pub const SWITCHBACK_ROUNDS: u32 = 10;
 
 /// What a kill switch covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -19,6 +19,7 @@ mod push;
 mod quarantine;
 mod route;
 mod start;
+mod switchback;
 mod tick;
 pub mod view;
 mod weigh;

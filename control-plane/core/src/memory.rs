@@ -14,6 +14,7 @@ use crate::decide::latch::{Findings, Latch, Tripped};
 use crate::decide::naming::Entry;
 use crate::decide::shared_cause::SharedCause;
 use crate::decide::threshold::Track;
+use crate::decide::wins_nothing::WinsNothing;
 use crate::moment::Moment;
 
 /// Automatic changes of mode allowed in [`CHANGES_WITHIN`]; one more, and it is off until a person
@@ -42,6 +43,7 @@ pub struct Memory {
     pub(crate) errors: Latch,
     pub(crate) push_back: Latch,
     pub(crate) shared: SharedCause,
+    pub(crate) wins_nothing: WinsNothing,
     pub(crate) too_many: Option<Tripped>,
     /// When the mode was changed automatically, newest last.
     pub(crate) changes: VecDeque<Moment>,
@@ -71,6 +73,7 @@ impl Memory {
             errors: Latch::default(),
             push_back: Latch::default(),
             shared: SharedCause::default(),
+            wins_nothing: WinsNothing::default(),
             too_many: None,
             changes: VecDeque::new(),
             base: Base::default(),
@@ -154,8 +157,11 @@ impl Memory {
             Some(OffReason::PushBack) => {
                 self.push_back = Latch::restored(since, why("push-back rate"));
             }
-            Some(OffReason::SharedSlowdown | OffReason::WinsNothing) => {
-                self.shared = SharedCause::restored(since, now, why("shared slowdown"));
+            Some(reason @ OffReason::SharedSlowdown) => {
+                self.shared = SharedCause::restored(reason, since, now, why("shared slowdown"));
+            }
+            Some(reason @ OffReason::WinsNothing) => {
+                self.shared = SharedCause::restored(reason, since, now, why("wins nothing"));
             }
             Some(OffReason::TooManyChanges | OffReason::Unknown) => {
                 self.too_many = Some(Tripped {

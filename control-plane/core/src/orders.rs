@@ -6,6 +6,9 @@
 //! stops hedging is stored, live values already say "none" with the next tick (see
 //! [`crate::push`]); if the store fails, they come back.
 
+mod readings;
+mod switchback;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -50,6 +53,8 @@ enum Outcome {
     Kill(KillState),
     Release(RouteKey),
     AcceptBase(RouteKey),
+    StartSwitchback(RouteKey, u32),
+    StopSwitchback(RouteKey),
 }
 
 /// Orders under way and in line.
@@ -94,6 +99,15 @@ impl Controller {
         reason: String,
         order: Order,
     ) {
+        if let Order::SetUtilisation {
+            dependency,
+            utilisation,
+            valid_for,
+        } = order
+        {
+            let result = self.take_utilisation(now, dependency, utilisation, valid_for);
+            return self.reply(request, result);
+        }
         if reason.trim().is_empty() {
             return self.reply(request, Err(OrderError::NoReason));
         }
@@ -134,6 +148,11 @@ impl Controller {
                 let (scope, engaged) = (scope.clone(), *engaged);
                 self.begin_kill(now, wanted, &scope, engaged)
             }
+            Order::StartSwitchback { .. } | Order::StopSwitchback { .. } => {
+                self.begin_switchback_order(now, wanted)
+            }
+            // Taken when it came: see `ordered`.
+            Order::SetUtilisation { .. } => Some(Ok(Done::Utilisation)),
             Order::Release { route } | Order::AcceptBase { route } => {
                 let key = route.clone();
                 let Some(route) = self.routes.get(&key) else {
@@ -324,6 +343,17 @@ impl Controller {
                 format!("present speed accepted, by {}", wanted.actor.name),
                 Done::Route,
             ),
+            Outcome::StartSwitchback(key, rounds) => {
+                let by = (wanted.actor.clone(), wanted.reason.clone());
+                self.start_switchback(now, key, *rounds, by);
+                let words = format!("switchback of {rounds} rounds, by {}", wanted.actor.name);
+                (words, Done::Route)
+            }
+            Outcome::StopSwitchback(key) => {
+                self.end_switchback(now, key, format!("stopped by {}", wanted.actor.name));
+                let words = format!("switchback stopped, by {}", wanted.actor.name);
+                (words, Done::Route)
+            }
         };
         self.rules.apply(&outcome);
         for key in &routes {
@@ -380,7 +410,10 @@ impl Controller {
                 KillScope::Everything => self.routes.keys().cloned().collect(),
                 KillScope::Dependency(dependency) => self.routes_in(dependency),
             },
-            Outcome::Release(key) | Outcome::AcceptBase(key) => vec![key.clone()],
+            Outcome::Release(key)
+            | Outcome::AcceptBase(key)
+            | Outcome::StartSwitchback(key, _)
+            | Outcome::StopSwitchback(key) => vec![key.clone()],
         }
     }
 
@@ -407,7 +440,10 @@ impl Rules {
             Outcome::Kill(it) => {
                 self.kills.insert(it.scope.clone(), it.clone());
             }
-            Outcome::Release(_) | Outcome::AcceptBase(_) => {}
+            Outcome::Release(_)
+            | Outcome::AcceptBase(_)
+            | Outcome::StartSwitchback(..)
+            | Outcome::StopSwitchback(_) => {}
         }
     }
 }
@@ -418,7 +454,10 @@ fn remembered(memory: &Memory, outcome: &Outcome) -> Memory {
     match outcome {
         Outcome::Release(_) => memory.release(),
         Outcome::AcceptBase(_) => memory.accept_base(),
-        Outcome::Policy(_) | Outcome::Kill(_) => {}
+        Outcome::Policy(_)
+        | Outcome::Kill(_)
+        | Outcome::StartSwitchback(..)
+        | Outcome::StopSwitchback(_) => {}
     }
     memory
 }

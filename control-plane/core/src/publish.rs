@@ -17,7 +17,7 @@ use crate::orders::covers;
 use crate::route::{COURSE_MAX, Route};
 use crate::view::{
     Acked, AgentRouteView, AgentState, AgentView, Figures, FleetSnapshot, KillView, NoData, Point,
-    PolicyView, ReplicaView, RouteView, Sync,
+    PolicyView, ReplicaView, RouteView, Sync, UtilisationView,
 };
 use crate::window::WINDOW_MAX;
 use crate::writes::Waiting;
@@ -208,7 +208,12 @@ impl Controller {
         {
             route.marks.pop_front();
         }
-        route.view = Some(Arc::new(route_view(key, stamp, route)));
+        let utilisation = self.utilisation.get(&key.dependency);
+        let utilisation = utilisation.map(UtilisationView::new);
+        route.view = Some(Arc::new(RouteView {
+            utilisation,
+            ..route_view(key, stamp, route)
+        }));
     }
 
     /// Adds a point to each course where one is due; each fifth goes to the store.
@@ -281,6 +286,8 @@ fn route_view(key: &RouteKey, stamp: Stamp, route: &Route) -> RouteView {
         totals: route.totals,
         seconds_over_budget: route.seconds_over_budget,
         transitions: route.transitions.iter().cloned().collect(),
+        utilisation: None,
+        switchback: route.switchbacks.last.clone(),
     }
 }
 

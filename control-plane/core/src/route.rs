@@ -15,6 +15,7 @@ use crate::minute::Open;
 use crate::moment::Moment;
 use crate::quarantine::Bench;
 use crate::start::Starters;
+use crate::switchback::Switchbacks;
 use crate::view::{Mark, Point, ReplicaView, RouteView};
 use crate::window::{Slice, Windows};
 
@@ -125,6 +126,7 @@ pub(crate) struct Route {
     pub(crate) replicas: Vec<ReplicaView>,
     pub(crate) marks: VecDeque<Mark>,
     pub(crate) transitions: VecDeque<Transition>,
+    pub(crate) switchbacks: Switchbacks,
     pub(crate) view: Option<Arc<RouteView>>,
 }
 
@@ -179,6 +181,7 @@ impl Route {
             replicas: Vec::new(),
             marks: VecDeque::new(),
             transitions: VecDeque::new(),
+            switchbacks: Switchbacks::default(),
             view: None,
         }
     }

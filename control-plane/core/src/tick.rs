@@ -53,6 +53,7 @@ impl Controller {
         let keys: Vec<_> = self.routes.keys().cloned().collect();
         for key in &keys {
             self.fold(now, key, since_last);
+            self.run_switchback(now, key);
             self.judge(now, key);
             if let Some(route) = self.routes.get_mut(key)
                 && route
@@ -73,6 +74,7 @@ impl Controller {
             }
         }
         self.forget_routes(now);
+        self.forget_utilisation(now);
         self.count_rate(now);
         self.lend_to_starters(now);
         self.flush_pushes(now);
@@ -180,6 +182,8 @@ impl Controller {
             agents: route.census.live,
             agents_stale: route.census.reporting - route.census.live,
             replicas_per_agent_max: route.census.replicas_max,
+            utilisation: self.utilisation.get(&key.dependency).copied(),
+            paused: route.switchbacks.pauses(now),
         };
         decide(key, &route.windows, &situation, memory)
     }

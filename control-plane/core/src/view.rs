@@ -7,6 +7,8 @@
 
 mod millis;
 mod quarantine;
+mod switchback;
+mod utilisation;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +27,8 @@ use crate::event::ConnectionId;
 use crate::moment::Moment;
 
 pub use quarantine::QuarantineView;
+pub use switchback::{ArmView, DifferenceView, RoundView, SwitchbackResult, SwitchbackView};
+pub use utilisation::UtilisationView;
 
 /// The fleet at one moment.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -127,6 +131,10 @@ pub struct RouteView {
     pub seconds_over_budget: u64,
     /// Automatic changes since this controller started, newest last, at most 50.
     pub transitions: Vec<Transition>,
+    /// How busy the dependency was last told to be; None: never told, or taken back.
+    pub utilisation: Option<UtilisationView>,
+    /// The switchback that runs, or the last one since this controller started.
+    pub switchback: Option<Arc<SwitchbackView>>,
 }
 
 /// A figure that led to a decision: value and limit side by side.
@@ -232,6 +240,9 @@ pub struct Figures {
     pub phi: Option<f64>,
     /// The healthy majority's p50 / its base.
     pub median_ratio: Option<f64>,
+    /// How busy the dependency is, 0 to 1, where that was told and still holds: `budget` is scaled
+    /// by it.
+    pub utilisation: Option<f64>,
 }
 
 /// One point of a route's course.

@@ -102,7 +102,7 @@ fn scope(body: &mut Object, errors: &mut Vec<FieldProblem>) -> Option<KillScope>
 
 #[derive(Debug, Serialize)]
 pub(super) struct Done {
-    done: bool,
+    pub(super) done: bool,
 }
 
 /// POST /api/v1/routes/{dependency}/{operation}/release
@@ -139,7 +139,7 @@ pub(super) async fn accept_base(
     Ok(Json(Done { done: true }))
 }
 
-fn only_reason(mut body: Object) -> Result<String, Problem> {
+pub(super) fn only_reason(mut body: Object) -> Result<String, Problem> {
     let mut errors = Vec::new();
     let reason = body.take_reason(&mut errors);
     body.nothing_else(&["reason"], &mut errors);

@@ -23,6 +23,7 @@ impl Store {
             modes: self.modes().await?,
             alerts: self.firing_alerts().await?,
             points: self.newest_points().await?,
+            switchbacks: self.open_switchbacks().await?,
         })
     }
 
@@ -78,6 +79,22 @@ impl Store {
         .fetch_all(&self.pool)
         .await?;
         rows.iter().map(point).collect()
+    }
+
+    /// Routes whose newest line about a switchback does not say that it ended.
+    async fn open_switchbacks(&self) -> Result<Vec<RouteKey>, StoreError> {
+        // By the index for each route that has a mode: only such a one can have had one.
+        let rows = sqlx::query(
+            "SELECT m.dependency, m.operation FROM modes m JOIN audit a ON a.id = ( \
+                 SELECT id FROM audit \
+                 WHERE target = m.dependency || ' ' || m.operation \
+                     AND action IN ('switchback.start', 'switchback.stop', 'switchback.end') \
+                 ORDER BY id DESC LIMIT 1) \
+             WHERE a.action <> 'switchback.end' ORDER BY m.dependency, m.operation",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        rows.iter().map(|row| route("modes", row)).collect()
     }
 
     async fn firing_alerts(&self) -> Result<Vec<AlertState>, StoreError> {

@@ -2,6 +2,7 @@
 
 mod policies;
 mod refused;
+mod steered;
 mod whatif;
 mod who;
 mod whole;

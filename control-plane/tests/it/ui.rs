@@ -46,6 +46,8 @@ async fn s12_the_role_is_checked_behind_the_pages_too() {
         ui.kill(&viewer, KillScope::Everything, true, "x").await,
         ui.release(&viewer, route.clone(), "x").await,
         ui.accept_base(&operator, route.clone(), "x").await,
+        ui.start_switchback(&viewer, route.clone(), 10, "x").await,
+        ui.stop_switchback(&viewer, route.clone(), "x").await,
     ];
     for refusal in refusals {
         assert!(

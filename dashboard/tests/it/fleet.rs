@@ -263,6 +263,7 @@ fn figures(story: Story, last: &Point, rate: f64) -> Figures {
         log_rank_z: Some(if story == Story::Shared { -9.2 } else { 0.4 }),
         phi: Some(if story == Story::Shared { 0.93 } else { 0.02 }),
         median_ratio: Some(if story == Story::Shared { 4.6 } else { 1.01 }),
+        utilisation: None,
     }
 }
 
@@ -487,5 +488,7 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         totals: totals(story, rate),
         seconds_over_budget: 0,
         transitions: transitions(key, story, at),
+        utilisation: None,
+        switchback: None,
     }
 }

@@ -181,6 +181,8 @@ async fn s12_a_viewer_changes_nothing_and_is_told_why() {
         ("/kill", kill.to_vec()),
         ("/release", route.to_vec()),
         ("/accept-base", route.to_vec()),
+        ("/switchback", route.to_vec()),
+        ("/switchback/stop", route.to_vec()),
     ] {
         let answer = post(&router, path, VIEWER, &form).await;
         assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path}");
@@ -221,7 +223,12 @@ async fn a_policy_without_effect_says_why() {
 #[tokio::test]
 async fn acts_on_a_route_lead_back_to_its_page() {
     let (_, router) = fleet_pages();
-    for path in ["/release", "/accept-base"] {
+    for path in [
+        "/release",
+        "/accept-base",
+        "/switchback",
+        "/switchback/stop",
+    ] {
         let form = [
             ("dependency", "search"),
             ("operation", "query"),

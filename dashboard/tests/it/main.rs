@@ -13,4 +13,5 @@ mod hostile;
 mod kill;
 mod overview;
 mod stage;
+mod switchback;
 mod told;

@@ -293,6 +293,25 @@ impl Backend for Stage {
         self.release(operator, route, reason).await
     }
 
+    async fn start_switchback(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        _rounds: u32,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.release(operator, route, reason).await
+    }
+
+    async fn stop_switchback(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.release(operator, route, reason).await
+    }
+
     async fn policy_history(
         &self,
         dependency: &DependencyName,

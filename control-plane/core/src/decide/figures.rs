@@ -63,6 +63,7 @@ pub(crate) fn figures(
         log_rank_z: memory.shared.test().and_then(|(test, _)| test.z),
         phi,
         median_ratio: memory.base.ratio(),
+        utilisation: None,
     }
 }
 

@@ -10,7 +10,7 @@ use hedgerow_protocol::units::as_millis;
 use super::figures::target;
 use super::latch::Findings;
 use super::words::{latency, percent};
-use super::{Live, Situation, mode};
+use super::{Live, Situation, load, mode};
 use crate::memory::Memory;
 use crate::view::{Evidence, NoData};
 use crate::window::{WINDOW_CALLS, WINDOW_MAX, Windows};
@@ -68,18 +68,29 @@ fn on(windows: &Windows, situation: &Situation<'_>, live: &Live) -> String {
     if above_deadline(windows, situation, live) {
         return "no effect: threshold above deadline".into();
     }
-    let words = match live.threshold {
+    let mut words = match live.threshold {
         Some(threshold) => format!("on: hedging calls slower than {}", latency(threshold.get())),
         None => "on: hedging at the threshold the agents hold".into(),
     };
-    match (live.arming, situation.policy) {
-        (Some(armed), Some(policy)) => format!(
-            "{words}; armed: {} of agents at a time; steady rate about {}",
+    let (reading, budget) = (situation.utilisation.as_ref(), live.budget.get());
+    let whole = situation
+        .policy
+        .map_or(budget, |policy| policy.budget().get());
+    let armed = live.arming.zip(situation.policy).map(|(armed, policy)| {
+        format!(
+            "armed: {} of agents at a time; steady rate about {}",
             percent(armed.share.get()),
             percent(target(policy, live))
-        ),
-        _ => words,
+        )
+    });
+    let load = load::words(reading, situation.now, budget, whole);
+    let pause = situation
+        .paused
+        .then(|| "switchback: nothing is hedged for 30 s".to_owned());
+    for more in armed.into_iter().chain(load).chain(pause) {
+        words = format!("{words}; {more}");
     }
+    words
 }
 
 /// Whether no call can reach its hedge (B23): either nearly all that cross have too little time

@@ -19,5 +19,7 @@ mod random;
 mod reports;
 mod restart;
 mod store;
+mod switchback;
 mod traffic;
+mod utilisation;
 mod world;

@@ -31,6 +31,7 @@ enum Step {
     Kill(bool, bool),
     Release,
     AcceptBase,
+    Switchback(bool),
     Store(Answers),
     Answer(bool),
     Pause(u64),
@@ -106,6 +107,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<bool>(), any::<bool>()).prop_map(|(all, on)| Step::Kill(all, on)),
         1 => Just(Step::Release),
         1 => Just(Step::AcceptBase),
+        1 => any::<bool>().prop_map(Step::Switchback),
         4 => answers.prop_map(Step::Store),
         6 => any::<bool>().prop_map(Step::Answer),
         1 => (3..60_u64).prop_map(Step::Pause),
@@ -219,6 +221,11 @@ fn ordered(step: Step) -> Order {
             Order::Kill { scope, engaged }
         }
         Step::Release => Order::Release { route: route() },
+        Step::Switchback(true) => Order::StartSwitchback {
+            route: route(),
+            rounds: 3,
+        },
+        Step::Switchback(false) => Order::StopSwitchback { route: route() },
         _ => Order::AcceptBase { route: route() },
     }
 }

@@ -163,7 +163,23 @@ impl Store {
             modes: self.modes.values().cloned().collect(),
             alerts: firing.into_values().collect(),
             points: self.newest.clone().into_iter().collect(),
+            switchbacks: self.switchbacks(),
         }
+    }
+
+    /// Routes whose newest line about a switchback is not that it ended.
+    fn switchbacks(&self) -> Vec<RouteKey> {
+        let mut open = BTreeMap::new();
+        for row in &self.audit {
+            if row.action.starts_with("switchback.") {
+                open.insert(row.target.as_str(), row.action != "switchback.end");
+            }
+        }
+        let routes = self.modes.keys();
+        routes
+            .filter(|key| open.get(key.to_string().as_str()) == Some(&true))
+            .cloned()
+            .collect()
     }
 
     /// Says what of a directive is not stored.

@@ -186,8 +186,11 @@ fn outcome_cells(f: Option<&Figures>, why: &str) -> Vec<KeyFigure> {
 fn hedging_cells(f: Option<&Figures>, why: &str) -> Vec<KeyFigure> {
     let share = |get: fn(&Figures) -> Option<f64>| Figure::percent(f.and_then(get), why);
     let aims = f.map(|f| {
+        let busy = f
+            .utilisation
+            .map_or_else(String::new, |it| format!(", utilisation {}", percent(it)));
         format!(
-            "target {}, budget {}",
+            "target {}, budget {}{busy}",
             percent_set(f.target),
             percent_set(f.budget)
         )

@@ -96,6 +96,7 @@ impl World {
                 order: None,
                 restart: false,
                 base_lost: false,
+                utilisation: None,
             },
             rows: Vec::new(),
             setup,
@@ -417,6 +418,8 @@ impl World {
             agents: self.setup.agents_seen.0,
             agents_stale: self.setup.agents_seen.1,
             replicas_per_agent_max: self.script.replicas_per_agent_max,
+            utilisation: self.script.utilisation,
+            paused: false,
         };
         let (decision, memory) = decide(&route(), &self.windows, &situation, &self.memory);
         if self.setup.twice {
