@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use hedgerow_protocol::ids::ReplicaName;
-use hedgerow_protocol::latency::SurvivalCurve;
+use hedgerow_protocol::latency::{SurvivalCurve, flat};
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::units::Threshold;
 
@@ -86,12 +86,12 @@ impl Track {
             self.turn_trim(view);
         }
         let tail = view.target * self.trim;
-        let fast = view.curve.quantile(1.0 - tail);
+        let fast = earliest(view.curve, tail);
         let slices = SLOW_WINDOWS * view.present.slices();
         let slow = view.windows.over(slices.min(view.calm));
         let slow = (slow.slices() > view.present.slices())
             .then(|| healthy(view.windows, &slow, view.named))
-            .and_then(|primaries| primaries.curve().quantile(1.0 - tail));
+            .and_then(|primaries| earliest(&primaries.curve(), tail));
         // Where one is not known, as when nearly all is still in flight, the other has to do.
         if let Some(value) = fast.max(slow) {
             self.take(value);
@@ -107,7 +107,7 @@ impl Track {
         let Some(before) = self.recent.iter().copied().min().or(self.value) else {
             return;
         };
-        let present = view.and_then(|view| view.curve.quantile(1.0 - view.target * self.trim));
+        let present = view.and_then(|view| earliest(view.curve, view.target * self.trim));
         self.value = Some(present.map_or(before, |present| present.min(before)));
     }
 
@@ -133,6 +133,12 @@ impl Track {
         self.trim *= off.clamp(0.5, 2.0).powf(TRIM_GAIN);
         self.trim = self.trim.clamp(1.0 - TRIM_MAX, 1.0 + TRIM_MAX);
     }
+}
+
+/// The tail's quantile, or where the curve is flat before it the near end: an agent by itself takes
+/// the same.
+fn earliest(curve: &SurvivalCurve, tail: f64) -> Option<Duration> {
+    flat::threshold(curve, tail, curve.at_risk(0) as u64)
 }
 
 /// A value within the policy's limits and the protocol's.
