@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::DependencyName;
+use crate::ids::{DependencyName, PoolName};
 use crate::units::{AttemptLimit, Budget, Quantile, Ratio, as_millis, millis};
 
 /// Range of a policy's percentile: below, hedging costs more than 8 %; above, windows of a minute
 /// hold too few slow calls to find it.
 pub const PERCENTILE_RANGE: (f64, f64) = (0.92, 0.999);
+/// Range of a policy's goal: below, it is no tail; above, a minute of a busy route has fewer calls
+/// beyond it than tell anything.
+pub const GOAL_RANGE: (f64, f64) = (0.9, 0.9995);
 /// Most that may be held out: more would make the tail of the service itself worse for knowing it.
 pub const HOLDOUT_MAX: f64 = 0.2;
 /// Range of the error share that switches hedging off.
@@ -50,7 +53,10 @@ pub struct Policy {
     dependency: DependencyName,
     intent: Intent,
     percentile: Quantile,
+    goal: Option<Quantile>,
     budget: Budget,
+    pool: Option<PoolName>,
+    objective: Option<Duration>,
     holdout: Ratio,
     error_limit: Ratio,
     threshold_min: Option<Duration>,
@@ -67,7 +73,10 @@ impl Policy {
             dependency,
             intent: Intent::Observe,
             percentile: Quantile::new(0.95).expect("0.95 is between 0 and 1"),
+            goal: None,
             budget: Budget::new(0.08).expect("0.08 is an allowed budget"),
+            pool: None,
+            objective: None,
             holdout: Ratio::new(0.01).expect("0.01 is a share"),
             error_limit: Ratio::new(0.05).expect("0.05 is a share"),
             threshold_min: None,
@@ -90,9 +99,24 @@ impl Policy {
     pub fn percentile(&self) -> Quantile {
         self.percentile
     }
+    /// The percentile of latency that the controller is to bring down as far as the budget allows;
+    /// None: it follows [`percentile`](Self::percentile). Agents that have lost their controller
+    /// follow the percentile either way.
+    pub fn goal(&self) -> Option<Quantile> {
+        self.goal
+    }
     /// Hedges allowed as a share of eligible finished calls.
     pub fn budget(&self) -> Budget {
         self.budget
+    }
+    /// The policies it shares its budget with: all that name the same pool; None: it is its own.
+    pub fn pool(&self) -> Option<&PoolName> {
+        self.pool.as_ref()
+    }
+    /// What a call should take at most; there wherever there is a pool, whose hedges go where they
+    /// keep the most calls within it.
+    pub fn objective(&self) -> Option<Duration> {
+        self.objective
     }
     /// Share of eligible calls that is never hedged, to know what hedging buys.
     pub fn holdout(&self) -> Ratio {
@@ -141,9 +165,18 @@ pub struct PolicyDraft {
     /// 0.92 to 0.999.
     #[serde(default = "defaults::percentile")]
     pub percentile: f64,
+    /// 0.9 to 0.9995; absent: the percentile is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<f64>,
     /// Above 0, at most 0.25.
     #[serde(default = "defaults::budget")]
     pub budget: f64,
+    /// A name as dependencies have it; absent: the budget is lent to nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// Milliseconds; needed where there is a pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective_ms: Option<f64>,
     /// 0 to 0.2.
     #[serde(default = "defaults::holdout")]
     pub holdout: f64,
@@ -251,7 +284,26 @@ impl TryFrom<PolicyDraft> for Policy {
         let percentile = checks
             .within("percentile", draft.percentile, PERCENTILE_RANGE)
             .then(|| Quantile::new(draft.percentile).expect("the policy's range is inside 0 to 1"));
+        let goal = draft
+            .goal
+            .filter(|&goal| checks.within("goal", goal, GOAL_RANGE))
+            .map(|goal| Quantile::new(goal).expect("the goal's range is inside 0 to 1"));
         let budget = checks.take("budget", Budget::new(draft.budget));
+        let pool = draft
+            .pool
+            .and_then(|pool| checks.take("pool", PoolName::new(pool.trim())));
+        let objective = draft
+            .objective_ms
+            .and_then(|v| checks.take("objective_ms", millis(v)));
+        if let Some(pool) = pool.as_ref().filter(|_| draft.objective_ms.is_none()) {
+            let message = format!(
+                "is needed in a pool ({pool}): expected the milliseconds a call should take at most"
+            );
+            checks.0.push(FieldError {
+                field: "objective_ms",
+                message,
+            });
+        }
         let holdout = checks
             .within("holdout", draft.holdout, (0.0, HOLDOUT_MAX))
             .then(|| Ratio::clamped(draft.holdout));
@@ -297,7 +349,10 @@ impl TryFrom<PolicyDraft> for Policy {
                 dependency,
                 intent: draft.intent,
                 percentile,
+                goal,
                 budget,
+                pool,
+                objective,
                 holdout,
                 error_limit,
                 threshold_min,
@@ -317,7 +372,10 @@ impl From<Policy> for PolicyDraft {
             dependency: policy.dependency.into(),
             intent: policy.intent,
             percentile: policy.percentile.get(),
+            goal: policy.goal.map(Quantile::get),
             budget: policy.budget.get(),
+            pool: policy.pool.map(Into::into),
+            objective_ms: policy.objective.map(as_millis),
             holdout: policy.holdout.get(),
             error_limit: policy.error_limit.get(),
             threshold_min_ms: policy.threshold_min.map(as_millis),
@@ -390,8 +448,54 @@ mod tests {
     }
 
     #[test]
+    fn b60_a_goal_a_pool_and_an_objective_that_cannot_stand_are_refused_in_their_fields() {
+        let refused = |draft: PolicyDraft| Policy::try_from(draft).unwrap_err().to_string();
+        for goal in [0.5, 0.99951, 99.0, f64::NAN] {
+            let words = refused(PolicyDraft {
+                goal: Some(goal),
+                ..draft()
+            });
+            assert_eq!(
+                words,
+                format!("goal: {goal} is out of range: expected a number from 0.9 to 0.9995")
+            );
+        }
+        let words = refused(PolicyDraft {
+            pool: Some("check out".into()),
+            objective_ms: Some(0.0),
+            ..draft()
+        });
+        assert!(words.starts_with("pool: has the character ' '"), "{words}");
+        assert!(words.contains("objective_ms: 0"), "{words}");
+        let words = refused(PolicyDraft {
+            pool: Some("checkout".into()),
+            ..draft()
+        });
+        assert_eq!(
+            words,
+            "objective_ms: is needed in a pool (checkout): expected the milliseconds a call should \
+             take at most"
+        );
+    }
+
+    #[test]
+    fn what_an_older_controller_stored_is_read_and_what_is_absent_is_not_written() {
+        let stored = serde_json::to_string(&draft()).unwrap();
+        for field in ["goal", "pool", "objective_ms"] {
+            assert!(!stored.contains(field), "{stored}");
+        }
+        assert_eq!(
+            serde_json::from_str::<PolicyDraft>(&stored).unwrap(),
+            draft()
+        );
+    }
+
+    #[test]
     fn a_policy_survives_the_way_out_and_in_again() {
         let policy = Policy::try_from(PolicyDraft {
+            goal: Some(0.999),
+            pool: Some("checkout".into()),
+            objective_ms: Some(120.0),
             threshold_min_ms: Some(2.5),
             threshold_max_ms: Some(250.0),
             ..draft()
