@@ -10,10 +10,12 @@ pub(crate) mod all_slow;
 pub(crate) mod budget;
 pub(crate) mod errors;
 mod figures;
+pub(crate) mod goal;
 pub(crate) mod latch;
 mod mode;
 pub(crate) mod naming;
 mod primaries;
+mod recent;
 pub(crate) mod shared_cause;
 #[cfg(test)]
 mod tests;
@@ -30,6 +32,7 @@ use hedgerow_protocol::units::{Budget, Ratio, Threshold};
 
 use all_slow::Phase;
 use budget::Phi;
+use goal::{Aim, InForce};
 use latch::{Findings, Verdict};
 use primaries::{Healthy, Primaries};
 use threshold::View;
@@ -37,7 +40,8 @@ use threshold::View;
 use crate::effect::Transition;
 use crate::memory::Memory;
 use crate::moment::Moment;
-use crate::view::{Evidence, Figures, Named, NoData};
+use crate::share::Lent;
+use crate::view::{Evidence, Figures, Named, NoData, NoGain};
 use crate::window::{Lookback, WINDOW_CALLS, WINDOW_MAX, WINDOW_MIN, Windows};
 
 /// What a decision depends on beside the figures.
@@ -57,6 +61,15 @@ pub struct Situation<'a> {
     pub agents_stale: u64,
     /// The most replicas any of them can pick from; 0: callers pin them.
     pub replicas_per_agent_max: u32,
+    /// What its pool lends it; None: the policy's own budget holds.
+    pub lent: Option<&'a Lent>,
+}
+
+impl Situation<'_> {
+    /// Hedges allowed, before anything that is shared is taken off.
+    fn budget(&self, policy: &Policy) -> Budget {
+        self.lent.map_or(policy.budget(), |lent| lent.budget)
+    }
 }
 
 /// What is to be done, and why.
@@ -82,6 +95,8 @@ pub struct Decision {
     pub words: String,
     /// The figures behind the mode: at the moment of the decision where it is off.
     pub evidence: Vec<Evidence>,
+    /// Why a route with a goal hedges nothing, or little, though it is on.
+    pub no_gain: Option<NoGain>,
     /// The earliest it may change by itself, where it is off.
     pub tries_again: Option<Moment>,
     /// The newest slice holds more hedges than ALGORITHMS 2 allows.
@@ -158,14 +173,14 @@ pub fn decide(
     memory.seen = windows.pushed();
 
     let changed = mode::change(situation, &mut memory, windows.pushed());
-    let phi = phi(windows, &memory);
+    let phi = phi(windows, policy, &memory);
     let live = live(windows, policy, situation, &memory, phi.as_ref());
     let figures = present.as_ref().map(|present| {
         let phi = phi.map(|phi| phi.value);
         figures::figures(windows, present, &memory, &live, situation.policy, phi)
     });
     if is_new {
-        memory.pushed.push(policy.budget(), live.cap);
+        memory.pushed.push(situation.budget(policy), live.cap);
         memory.probability = live.probability.get();
     }
     let no_data = figures
@@ -192,6 +207,7 @@ pub fn decide(
         no_data,
         words: reasons.words,
         evidence: reasons.evidence,
+        no_gain: InForce::of(&memory, policy).no_gain,
         tries_again: mode::tries_again(memory.mode, &memory),
         over_budget,
     };
@@ -207,8 +223,9 @@ fn learn(
     memory: &mut Memory,
 ) -> Option<Findings> {
     let now = situation.now;
+    let crossing = InForce::of(memory, policy).crossing;
     let floors = naming::Floors {
-        crossed: policy.percentile().tail() / 2.0,
+        crossed: crossing / 2.0,
         errors: policy.error_limit().get() / 2.0,
     };
     let named = naming::judge(windows, &memory.named, floors, now);
@@ -244,7 +261,7 @@ fn learn(
         mode_from: memory.mode_from,
         base: &memory.base,
         crossed: crossed_share(windows, present, memory),
-        target: policy.percentile().tail(),
+        target: crossing,
         slow_replicas: all_slow::slow_replicas(windows, &memory.base),
     });
     if shared.is_some() {
@@ -256,7 +273,7 @@ fn learn(
             .saturating_sub(u64::from(latch::TICKS_WELL));
     }
     again = shared.or(again);
-    follow(windows, known, policy, memory);
+    follow(windows, known, policy, situation, memory);
     again
 }
 
@@ -276,8 +293,10 @@ fn follow(
     windows: &Windows,
     known: Option<(&Lookback<'_>, &Primaries)>,
     policy: &Policy,
+    situation: &Situation<'_>,
     memory: &mut Memory,
 ) {
+    let in_force = InForce::of(memory, policy);
     let view = known.map(|(present, primaries)| View {
         windows,
         present,
@@ -285,10 +304,26 @@ fn follow(
         named: &memory.named,
         target: policy.percentile().tail(),
         calm: windows.pushed().saturating_sub(memory.calm_from) as usize,
+        in_use: in_force.threshold == memory.threshold.value(),
     });
     if memory.shared.off().is_some() || memory.errors.tripped().is_some() {
         memory.threshold.hold(view.as_ref());
+        memory.goal.hold();
     } else if let Some(view) = view {
+        let shared = match Aim::of(policy) {
+            // Scales the budget instead.
+            Aim::Percentile => None,
+            Aim::Goal(_) | Aim::Objective(_) => phi(windows, policy, memory),
+        };
+        let shared = shared.map_or(Ratio::ZERO, |phi| phi.at_least());
+        memory.goal.follow(
+            &view,
+            &goal::Sought {
+                policy,
+                budget: situation.budget(policy),
+                shared,
+            },
+        );
         memory.threshold.follow(&view);
         memory.ready |= memory.threshold.value().is_some();
     }
@@ -296,7 +331,7 @@ fn follow(
 }
 
 /// How much of slowness is shared, over the last minute at most and not before the mode began.
-fn phi(windows: &Windows, memory: &Memory) -> Option<Phi> {
+fn phi(windows: &Windows, policy: &Policy, memory: &Memory) -> Option<Phi> {
     let slices = windows.pushed().saturating_sub(memory.mode_from) as usize;
     let window = windows.over(WINDOW_MAX.min(slices));
     let hedge = window.hedge();
@@ -304,7 +339,7 @@ fn phi(windows: &Windows, memory: &Memory) -> Option<Phi> {
     if hedges == 0 || !memory.mode.hedges() {
         return None;
     }
-    let threshold = memory.threshold.value()?;
+    let threshold = InForce::of(memory, policy).threshold?;
     Phi::measure(&window.primary().curve(), &hedge.curve(), hedges, threshold)
 }
 
@@ -315,23 +350,24 @@ fn live(
     memory: &Memory,
     phi: Option<&Phi>,
 ) -> Live {
+    let in_force = InForce::of(memory, policy);
     let probability = match memory.mode {
-        Mode::On => Ratio::ONE,
+        Mode::On => Ratio::clamped(in_force.probability),
         Mode::Probing(_) => probe_share(windows),
         Mode::Off(_) | Mode::Observing => Ratio::ZERO,
     };
-    // While probing the probability is what bounds the harm; the probes need their tokens.
+    // While probing the probability is what bounds the harm; the probes need their tokens. For a goal
+    // what is shared was in the search.
     let lent = match memory.mode {
-        Mode::On => phi.map_or(1.0, Phi::lent),
+        Mode::On if Aim::of(policy) == Aim::Percentile => phi.map_or(1.0, Phi::lent),
         _ => 1.0,
     };
     Live {
-        threshold: memory
+        threshold: in_force
             .threshold
-            .value()
             .map(|value| threshold::limited(value, policy)),
         probability,
-        budget: Budget::clamped(policy.budget().get() * lent),
+        budget: Budget::clamped(situation.budget(policy).get() * lent),
         cap: budget::cap(windows, situation.agents, policy),
     }
 }

@@ -17,6 +17,7 @@ mod publish;
 mod push;
 mod quarantine;
 mod route;
+pub mod share;
 mod tick;
 pub mod view;
 mod weigh;

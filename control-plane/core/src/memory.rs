@@ -9,6 +9,7 @@ use hedgerow_protocol::session::Held;
 
 use crate::decide::all_slow::Base;
 use crate::decide::budget::Pushed;
+use crate::decide::goal;
 use crate::decide::latch::{Findings, Latch, Tripped};
 use crate::decide::naming::Entry;
 use crate::decide::shared_cause::SharedCause;
@@ -46,6 +47,8 @@ pub struct Memory {
     pub(crate) changes: VecDeque<Moment>,
     pub(crate) base: Base,
     pub(crate) threshold: Track,
+    /// Delay and probability, where a goal or a pool's objective is aimed at.
+    pub(crate) goal: goal::Track,
     pub(crate) named: BTreeMap<ReplicaName, Entry>,
     pub(crate) pushed: Pushed,
     /// The share of crossed calls hedged since the last decision.
@@ -72,6 +75,7 @@ impl Memory {
             changes: VecDeque::new(),
             base: Base::default(),
             threshold: Track::default(),
+            goal: goal::Track::default(),
             named: BTreeMap::new(),
             pushed: Pushed::default(),
             probability: 0.0,

@@ -3,6 +3,7 @@
 
 mod agent;
 mod faults;
+mod goal;
 mod healthy;
 mod persons;
 mod readings;
