@@ -13,6 +13,7 @@ mod ledger;
 pub mod memory;
 pub mod moment;
 mod orders;
+mod pools;
 mod publish;
 mod push;
 mod quarantine;

@@ -64,6 +64,7 @@ impl Controller {
                 route.seconds_over_budget += 1;
             }
         }
+        self.share_out(now);
         self.raise_alerts(now);
         self.draw_courses(now);
         self.persist_changes();
@@ -167,15 +168,17 @@ impl Controller {
             .values()
             .find(|kill| kill.engaged && covers(&kill.scope, key))
             .map(|kill| kill.actor.name.as_str());
+        let policy = rules.policies.get(&key.dependency).map(|it| &*it.policy);
+        let pool = policy.and_then(Policy::pool);
         let situation = Situation {
             now,
             started: self.started,
-            policy: rules.policies.get(&key.dependency).map(|it| &*it.policy),
+            policy,
             killed_by,
             agents: route.census.live,
             agents_stale: route.census.reporting - route.census.live,
             replicas_per_agent_max: route.census.replicas_max,
-            lent: route.lent.as_ref(),
+            lent: route.lent.as_ref().filter(|lent| Some(&lent.pool) == pool),
         };
         decide(key, &route.windows, &situation, memory)
     }
@@ -259,6 +262,7 @@ impl Controller {
                     route: key,
                     decision: route.decision.as_ref()?,
                     budget: policy.map(|it| it.policy.budget().get()),
+                    lent: route.lent.as_ref().map(|lent| lent.budget.get()),
                     replicas: &route.replicas,
                 })
             })
