@@ -275,6 +275,64 @@ impl Checks {
     }
 }
 
+/// What of a draft only a controller acts on.
+struct Aim {
+    goal: Option<Quantile>,
+    pool: Option<PoolName>,
+    objective: Option<Duration>,
+}
+
+impl Checks {
+    fn aim(&mut self, draft: &PolicyDraft) -> Aim {
+        let goal = draft
+            .goal
+            .filter(|&goal| self.within("goal", goal, GOAL_RANGE))
+            .map(|goal| Quantile::new(goal).expect("the goal's range is inside 0 to 1"));
+        let pool = draft.pool.as_ref();
+        let pool = pool.and_then(|pool| self.take("pool", PoolName::new(pool.trim())));
+        let objective = draft
+            .objective_ms
+            .and_then(|v| self.take("objective_ms", millis(v)));
+        if let Some(pool) = pool.as_ref().filter(|_| draft.objective_ms.is_none()) {
+            let message = format!(
+                "is needed in a pool ({pool}): expected the milliseconds a call should take at most"
+            );
+            self.0.push(FieldError {
+                field: "objective_ms",
+                message,
+            });
+        }
+        Aim {
+            goal,
+            pool,
+            objective,
+        }
+    }
+
+    fn limits(&mut self, draft: &PolicyDraft) -> (Option<Duration>, Option<Duration>) {
+        let min = draft
+            .threshold_min_ms
+            .and_then(|v| self.take("threshold_min_ms", millis(v)));
+        let max = draft
+            .threshold_max_ms
+            .and_then(|v| self.take("threshold_max_ms", millis(v)));
+        if let (Some(min), Some(max)) = (min, max)
+            && min > max
+        {
+            let message = format!(
+                "{} is below threshold_min_ms ({}): expected at least that",
+                as_millis(max),
+                as_millis(min)
+            );
+            self.0.push(FieldError {
+                field: "threshold_max_ms",
+                message,
+            });
+        }
+        (min, max)
+    }
+}
+
 impl TryFrom<PolicyDraft> for Policy {
     type Error = PolicyErrors;
 
@@ -284,26 +342,7 @@ impl TryFrom<PolicyDraft> for Policy {
         let percentile = checks
             .within("percentile", draft.percentile, PERCENTILE_RANGE)
             .then(|| Quantile::new(draft.percentile).expect("the policy's range is inside 0 to 1"));
-        let goal = draft
-            .goal
-            .filter(|&goal| checks.within("goal", goal, GOAL_RANGE))
-            .map(|goal| Quantile::new(goal).expect("the goal's range is inside 0 to 1"));
         let budget = checks.take("budget", Budget::new(draft.budget));
-        let pool = draft
-            .pool
-            .and_then(|pool| checks.take("pool", PoolName::new(pool.trim())));
-        let objective = draft
-            .objective_ms
-            .and_then(|v| checks.take("objective_ms", millis(v)));
-        if let Some(pool) = pool.as_ref().filter(|_| draft.objective_ms.is_none()) {
-            let message = format!(
-                "is needed in a pool ({pool}): expected the milliseconds a call should take at most"
-            );
-            checks.0.push(FieldError {
-                field: "objective_ms",
-                message,
-            });
-        }
         let holdout = checks
             .within("holdout", draft.holdout, (0.0, HOLDOUT_MAX))
             .then(|| Ratio::clamped(draft.holdout));
@@ -311,25 +350,12 @@ impl TryFrom<PolicyDraft> for Policy {
             .within("error_limit", draft.error_limit, ERROR_LIMIT_RANGE)
             .then(|| Ratio::clamped(draft.error_limit));
         let attempts = checks.take("attempts", AttemptLimit::new(draft.attempts));
-        let threshold_min = draft
-            .threshold_min_ms
-            .and_then(|v| checks.take("threshold_min_ms", millis(v)));
-        let threshold_max = draft
-            .threshold_max_ms
-            .and_then(|v| checks.take("threshold_max_ms", millis(v)));
-        if let (Some(min), Some(max)) = (threshold_min, threshold_max)
-            && min > max
-        {
-            let message = format!(
-                "{} is below threshold_min_ms ({}): expected at least that",
-                as_millis(max),
-                as_millis(min)
-            );
-            checks.0.push(FieldError {
-                field: "threshold_max_ms",
-                message,
-            });
-        }
+        let Aim {
+            goal,
+            pool,
+            objective,
+        } = checks.aim(&draft);
+        let (threshold_min, threshold_max) = checks.limits(&draft);
         match (
             dependency,
             percentile,
@@ -388,122 +414,4 @@ impl From<Policy> for PolicyDraft {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn draft() -> PolicyDraft {
-        Policy::observing(DependencyName::new("catalog").unwrap()).into()
-    }
-
-    #[test]
-    fn c06_a_percentile_of_95_is_refused_with_the_accepted_range() {
-        let errors = Policy::try_from(PolicyDraft {
-            percentile: 95.0,
-            ..draft()
-        })
-        .unwrap_err();
-        assert_eq!(errors.0.len(), 1);
-        assert_eq!(errors.0[0].field, "percentile");
-        assert_eq!(
-            errors.0[0].message,
-            "95 is out of range: expected a number from 0.92 to 0.999"
-        );
-    }
-
-    #[test]
-    fn b60_every_blank_or_impossible_field_is_named_at_once() {
-        let bad = PolicyDraft {
-            dependency: " ".into(),
-            percentile: f64::NAN,
-            budget: 0.0,
-            holdout: -1.0,
-            error_limit: f64::INFINITY,
-            threshold_min_ms: Some(0.0),
-            threshold_max_ms: Some(f64::NAN),
-            ..draft()
-        };
-        let fields: Vec<_> = Policy::try_from(bad)
-            .unwrap_err()
-            .0
-            .into_iter()
-            .map(|e| e.field)
-            .collect();
-        assert_eq!(
-            fields,
-            [
-                "dependency",
-                "percentile",
-                "budget",
-                "holdout",
-                "error_limit",
-                "threshold_min_ms",
-                "threshold_max_ms"
-            ]
-        );
-    }
-
-    #[test]
-    fn b14_nothing_is_hedged_by_default() {
-        assert_eq!(draft().intent, Intent::Observe);
-    }
-
-    #[test]
-    fn b60_a_goal_a_pool_and_an_objective_that_cannot_stand_are_refused_in_their_fields() {
-        let refused = |draft: PolicyDraft| Policy::try_from(draft).unwrap_err().to_string();
-        for goal in [0.5, 0.99951, 99.0, f64::NAN] {
-            let words = refused(PolicyDraft {
-                goal: Some(goal),
-                ..draft()
-            });
-            assert_eq!(
-                words,
-                format!("goal: {goal} is out of range: expected a number from 0.9 to 0.9995")
-            );
-        }
-        let words = refused(PolicyDraft {
-            pool: Some("check out".into()),
-            objective_ms: Some(0.0),
-            ..draft()
-        });
-        assert!(words.starts_with("pool: has the character ' '"), "{words}");
-        assert!(words.contains("objective_ms: 0"), "{words}");
-        let words = refused(PolicyDraft {
-            pool: Some("checkout".into()),
-            ..draft()
-        });
-        assert_eq!(
-            words,
-            "objective_ms: is needed in a pool (checkout): expected the milliseconds a call should \
-             take at most"
-        );
-    }
-
-    #[test]
-    fn what_an_older_controller_stored_is_read_and_what_is_absent_is_not_written() {
-        let stored = serde_json::to_string(&draft()).unwrap();
-        for field in ["goal", "pool", "objective_ms"] {
-            assert!(!stored.contains(field), "{stored}");
-        }
-        assert_eq!(
-            serde_json::from_str::<PolicyDraft>(&stored).unwrap(),
-            draft()
-        );
-    }
-
-    #[test]
-    fn a_policy_survives_the_way_out_and_in_again() {
-        let policy = Policy::try_from(PolicyDraft {
-            goal: Some(0.999),
-            pool: Some("checkout".into()),
-            objective_ms: Some(120.0),
-            threshold_min_ms: Some(2.5),
-            threshold_max_ms: Some(250.0),
-            ..draft()
-        })
-        .unwrap();
-        assert_eq!(
-            Policy::try_from(PolicyDraft::from(policy.clone())),
-            Ok(policy)
-        );
-    }
-}
+mod tests;

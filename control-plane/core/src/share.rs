@@ -98,12 +98,12 @@ fn wanted(members: &[Member], rates: &[f64], before: &[f64], floor: f64, pool: f
     let mut shares = vec![floor; members.len()];
     let mut segments = Vec::new();
     for (at, member) in members.iter().enumerate() {
-        let Some(rescue) = &member.rescue else {
+        let Some(hull) = member.rescue.as_ref().and_then(Rescue::hull) else {
             shares[at] = before[at];
             continue;
         };
         let mut from = 0.0_f64;
-        for segment in rescue.hull() {
+        for segment in hull {
             let (start, end) = (from.max(floor), segment.end.min(CAP));
             from = segment.end;
             if start < end && segment.slope >= SLOPE_MIN {

@@ -224,6 +224,8 @@ fn one_field(dependency: &DependencyName, field: &str, value: &Value) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use hedgerow_protocol::units::Quantile;
+
     use super::*;
 
     fn read(json: &str) -> Result<Policy, Vec<(String, String)>> {
@@ -297,7 +299,7 @@ mod tests {
     #[test]
     fn a_goal_and_a_pool_are_taken_and_a_pool_without_an_objective_is_refused() {
         let policy = read(r#"{"goal": 0.999, "pool": "checkout", "objective_ms": 120}"#).unwrap();
-        assert_eq!(policy.goal().map(|it| it.get()), Some(0.999));
+        assert_eq!(policy.goal().map(Quantile::get), Some(0.999));
         assert_eq!(
             policy.pool().map(ToString::to_string),
             Some("checkout".into())

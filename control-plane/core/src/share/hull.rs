@@ -12,8 +12,8 @@ struct Delay {
     at: Duration,
     /// Calls that last longer, as a share of all.
     crossed: f64,
-    /// Calls kept within the objective by hedging all of these, as a share of all.
-    rescued: f64,
+    /// Hedges that would be back within the objective, as a share of them.
+    back: f64,
 }
 
 /// How a route is hedged within a budget.
@@ -25,8 +25,6 @@ pub struct Best {
     pub probability: f64,
     /// The share of calls that last longer.
     pub crossed: f64,
-    /// Calls kept within the objective, as a share of all.
-    pub rescued: f64,
 }
 
 /// A stretch of the hull.
@@ -44,19 +42,19 @@ pub(super) struct Segment {
 pub struct Rescue {
     /// Ascending in time, so descending in what crosses.
     delays: Vec<Delay>,
+    /// Calls that hedging all could rescue, `S(T) (1 - phi)`; None: not known.
+    rescuable: Option<f64>,
 }
 
 impl Rescue {
     /// From the primaries' curve, for delays within a range. `shared`: the share of slowness that a
-    /// call and its hedge have in common. None where too little is known to tell what misses the
-    /// objective, or no call lasts as long as any of the delays.
+    /// call and its hedge have in common. None where no call lasts longer than any of the delays.
     pub fn of(
         curve: &SurvivalCurve,
         objective: Duration,
         shared: Ratio,
         delays: &RangeInclusive<Duration>,
     ) -> Option<Self> {
-        let missed = curve.survival_at(objective)?;
         let least = *delays.start();
         let edges = curve.steps().map(|step| {
             let at = Duration::from_nanos((step.upper_edge_us * 1e3).ceil() as u64);
@@ -64,6 +62,8 @@ impl Rescue {
         });
         let first = curve.survival_at(least).map(|crossed| (least, crossed));
         let all = first.into_iter().chain(edges.filter(|(at, _)| *at > least));
+        // Beyond what is known at least as many are back as at its end.
+        let last = curve.steps().last().map_or(1.0, |step| step.survival);
         let mut found: Vec<Delay> = Vec::new();
         for (at, crossed) in all {
             // Nothing ended in most buckets: as few cross, and the hedge is only later.
@@ -73,42 +73,44 @@ impl Rescue {
             }
             let back = objective
                 .checked_sub(at)
-                .and_then(|left| curve.survival_at(left))
-                .map_or(0.0, |alive| 1.0 - alive);
-            found.push(Delay {
-                at,
-                crossed,
-                rescued: missed * back * (1.0 - shared.get()),
-            });
+                .map_or(0.0, |left| 1.0 - curve.survival_at(left).unwrap_or(last));
+            found.push(Delay { at, crossed, back });
         }
-        (!found.is_empty()).then_some(Self { delays: found })
+        let missed = curve.survival_at(objective);
+        (!found.is_empty()).then_some(Self {
+            delays: found,
+            rescuable: missed.map(|missed| missed * (1.0 - shared.get())),
+        })
     }
 
     /// The delay and probability that rescue most with so many hedges for each call (above 0); of
-    /// equals the largest delay.
+    /// equals the largest delay. What misses the objective is a factor of all, and so has not to be
+    /// known. None where no hedge would be back in time.
     pub fn best(&self, budget: f64) -> Option<Best> {
-        let mut best: Option<Best> = None;
+        let mut best: Option<(Best, f64)> = None;
         for delay in &self.delays {
             let probability = (budget / delay.crossed).min(1.0);
-            let rescued = probability * delay.rescued;
-            if best.is_none_or(|best| rescued >= best.rescued) {
-                best = Some(Best {
+            let back = probability * delay.back;
+            if back > 0.0 && best.is_none_or(|(_, most)| back >= most) {
+                let found = Best {
                     delay: delay.at,
                     probability,
                     crossed: delay.crossed,
-                    rescued,
-                });
+                };
+                best = Some((found, back));
             }
         }
-        best.filter(|best| best.rescued > 0.0)
+        best.map(|(best, _)| best)
     }
 
     /// The concave hull from no hedges on, steepest first; it ends where more hedges rescue no more.
-    pub(super) fn hull(&self) -> Vec<Segment> {
+    /// None where what misses the objective is not known.
+    pub(super) fn hull(&self) -> Option<Vec<Segment>> {
+        let rescuable = self.rescuable?;
         let mut corners: Vec<(f64, f64)> = vec![(0.0, 0.0)];
         let slope = |from: (f64, f64), to: (f64, f64)| (to.1 - from.1) / (to.0 - from.0);
         for delay in self.delays.iter().rev() {
-            let point = (delay.crossed, delay.rescued);
+            let point = (delay.crossed, rescuable * delay.back);
             while let [.., before, last] = corners[..]
                 && slope(before, last) <= slope(last, point)
             {
@@ -116,14 +118,11 @@ impl Rescue {
             }
             corners.push(point);
         }
-        let pairs = corners.windows(2);
-        pairs
-            .map(|pair| Segment {
-                end: pair[1].0,
-                slope: slope(pair[0], pair[1]),
-            })
-            .take_while(|segment| segment.slope > 0.0)
-            .collect()
+        let segments = corners.windows(2).map(|pair| Segment {
+            end: pair[1].0,
+            slope: slope(pair[0], pair[1]),
+        });
+        Some(segments.take_while(|segment| segment.slope > 0.0).collect())
     }
 }
 
@@ -151,13 +150,13 @@ mod tests {
 
     #[test]
     fn the_hull_is_the_stalls_and_ends_where_more_hedges_rescue_no_more() {
-        let hull = rescue(0.0).hull();
+        let hull = rescue(0.0).hull().unwrap();
         // Hedged after 20 ms: 8 % cross, all miss 100 ms, 92 % of their hedges do not.
         assert_eq!(hull.len(), 1, "{hull:?}");
         assert!((hull[0].end - 0.08).abs() < 1e-9 && (hull[0].slope - 0.92).abs() < 1e-9);
-        let half = rescue(0.5).hull();
+        let half = rescue(0.5).hull().unwrap();
         assert!((half[0].slope - 0.46).abs() < 1e-9, "{half:?}");
-        assert!(rescue(1.0).hull().is_empty());
+        assert_eq!(rescue(1.0).hull().unwrap(), []);
     }
 
     #[test]
@@ -169,7 +168,7 @@ mod tests {
         let all = rescue(0.0).best(0.1).unwrap();
         assert!((20 * MS..21 * MS).contains(&all.delay), "{all:?}");
         assert!(all.probability >= 1.0);
-        assert_eq!(rescue(1.0).best(0.02), None);
+        assert_eq!(rescue(1.0).best(0.02), Some(best));
     }
 
     #[test]
@@ -179,8 +178,10 @@ mod tests {
         (0..50).for_each(|_| censored.record(40 * MS));
         let curve = SurvivalCurve::estimate(&done, &censored);
         let any = Duration::ZERO..=Duration::MAX;
-        let of = |objective| Rescue::of(&curve, objective, Ratio::ZERO, &any);
-        assert_eq!(of(100 * MS), None);
-        assert!(of(30 * MS).is_some());
+        let of = |objective| Rescue::of(&curve, objective, Ratio::ZERO, &any).unwrap();
+        assert_eq!(of(100 * MS).hull(), None);
+        assert!(of(30 * MS).hull().is_some());
+        // When to hedge is known all the same.
+        assert!(of(100 * MS).best(0.02).is_some());
     }
 }
