@@ -128,6 +128,8 @@ names! {
     ReplicaName;
     /// A failure domain of replicas and agents.
     ZoneName;
+    /// Policies that lend each other their budgets.
+    PoolName;
 }
 
 /// What names are counted under that are too many to be counted by themselves.

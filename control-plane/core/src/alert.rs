@@ -11,8 +11,9 @@
 //! | HedgingDisabled | off or probing by the controller for another reason | the same | |
 //! | ReplicaSlow, ReplicaFailing | the replica is named | it is not | 5 s, 10 s |
 //!
-//! The line is 10 %, or 1.25 of a budget above 10 %. A person's own off (kill switch, policy) raises
-//! nothing, and ends nothing: what was wrong before may still be.
+//! The line is 10 %, or 1.25 of a budget above 10 %, or 1.25 of what a pool lends where that is more.
+//! A person's own off (kill switch, policy) raises nothing, and ends nothing: what was wrong before
+//! may still be.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -51,6 +52,8 @@ pub(crate) struct Observed<'a> {
     pub(crate) decision: &'a Decision,
     /// The policy's budget; None: no policy.
     pub(crate) budget: Option<f64>,
+    /// What a pool lends it; None: its own budget holds.
+    pub(crate) lent: Option<f64>,
     pub(crate) replicas: &'a [ReplicaView],
 }
 
@@ -339,7 +342,7 @@ fn of_mode(decision: &Decision, raises: impl Fn(OffReason) -> bool) -> Signal {
 }
 
 fn of_rates(it: &Observed<'_>) -> Signal {
-    let line = rate_line(it.budget);
+    let line = rate_line(it);
     let conditions = it.decision.conditions;
     let high = |rate: Option<f64>| rate.is_some_and(|rate| rate > line);
     let low = |rate: Option<f64>| rate.is_some_and(|rate| rate < line * RATE_CLEAR);
@@ -352,8 +355,10 @@ fn of_rates(it: &Observed<'_>) -> Signal {
     }
 }
 
-fn rate_line(budget: Option<f64>) -> f64 {
-    match budget {
+fn rate_line(it: &Observed<'_>) -> f64 {
+    match it.budget {
+        // Up to the line itself is lent, and spent to the last hedge: chance must not page.
+        _ if let Some(lent) = it.lent => (RATE_LINE_PER_BUDGET * lent).max(RATE_LINE),
         Some(budget) if budget > RATE_LINE => RATE_LINE_PER_BUDGET * budget,
         _ => RATE_LINE,
     }
@@ -397,7 +402,7 @@ fn summary(subject: &Subject, it: &Observed<'_>) -> String {
     let route = &subject.route;
     match subject.rule {
         AlertRule::HedgeRateHigh => {
-            let line = rate_line(it.budget);
+            let line = rate_line(it);
             let conditions = it.decision.conditions;
             let (what, rate, cure) = match (conditions.hedge_rate, conditions.demand) {
                 (Some(rate), _) if rate > line => {
@@ -409,8 +414,8 @@ fn summary(subject: &Subject, it: &Observed<'_>) -> String {
                     "the dependency is slower than its threshold; the budget holds the load",
                 ),
             };
-            let moved = match it.budget {
-                Some(budget) if budget > RATE_LINE => {
+            let moved = match it.lent.or(it.budget) {
+                Some(budget) if line > RATE_LINE => {
                     format!(" (1.25 times its budget of {})", percent(budget))
                 }
                 _ => String::new(),
@@ -453,7 +458,7 @@ fn replica_summary(subject: &Subject, it: &Observed<'_>) -> String {
         format!(" ({} {what})", percent(share))
     });
     let fault = if slow { "slow" } else { "failing" };
-    let carried = match it.budget {
+    let carried = match it.lent.or(it.budget) {
         Some(budget) => format!("hedging can carry at most {} of the calls", percent(budget)),
         None => "nothing is hedged here".to_owned(),
     };

@@ -47,6 +47,8 @@ pub struct Controller {
     pub(crate) ticked: Moment,
     /// Counts decisions.
     pub(crate) tick: Tick,
+    /// When pools were last shared out.
+    pub(crate) shared_out: Moment,
     pub(crate) epochs: Epochs,
     pub(crate) rules: Rules,
     /// Revisions that may have reached the store: never used twice.
@@ -107,6 +109,7 @@ impl Controller {
             started: now,
             ticked: now,
             tick: Tick::default(),
+            shared_out: now,
             epochs: Epochs::after(restored.epoch),
             rules: Rules {
                 policies,

@@ -10,6 +10,7 @@ use hedgerow_protocol::session::Held;
 use crate::decide::Armed;
 use crate::decide::all_slow::Base;
 use crate::decide::budget::Pushed;
+use crate::decide::goal;
 use crate::decide::latch::{Findings, Latch, Tripped};
 use crate::decide::naming::Entry;
 use crate::decide::shared_cause::SharedCause;
@@ -49,6 +50,8 @@ pub struct Memory {
     pub(crate) changes: VecDeque<Moment>,
     pub(crate) base: Base,
     pub(crate) threshold: Track,
+    /// Delay and probability, where a goal or a pool's objective is aimed at.
+    pub(crate) goal: goal::Track,
     pub(crate) named: BTreeMap<ReplicaName, Entry>,
     pub(crate) pushed: Pushed,
     /// The share of agents that hedges at a time; None: all of them.
@@ -78,6 +81,7 @@ impl Memory {
             changes: VecDeque::new(),
             base: Base::default(),
             threshold: Track::default(),
+            goal: goal::Track::default(),
             named: BTreeMap::new(),
             pushed: Pushed::default(),
             arming: None,

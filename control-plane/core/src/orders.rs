@@ -478,7 +478,7 @@ fn policy_words(policy: &Policy) -> String {
     };
     format!(
         "intent={} percentile={} budget={} holdout={} error_limit={} probation={} attempts={} \
-         hedge_on_error={}{}{}",
+         hedge_on_error={}{}{}{}{}{}",
         it.intent.as_str(),
         it.percentile,
         it.budget,
@@ -489,5 +489,9 @@ fn policy_words(policy: &Policy) -> String {
         it.hedge_on_error,
         limit("threshold_min_ms", it.threshold_min_ms),
         limit("threshold_max_ms", it.threshold_max_ms),
+        limit("goal", it.goal),
+        it.pool
+            .map_or_else(String::new, |pool| format!(" pool={pool}")),
+        limit("objective_ms", it.objective_ms),
     )
 }

@@ -17,7 +17,7 @@ use crate::orders::covers;
 use crate::route::{COURSE_MAX, Route};
 use crate::view::{
     Acked, AgentRouteView, AgentState, AgentView, Figures, FleetSnapshot, KillView, NoData, Point,
-    PolicyView, ReplicaView, RouteView, Sync, UtilisationView,
+    PolicyView, PoolView, ReplicaView, RouteView, Sync, UtilisationView,
 };
 use crate::window::WINDOW_MAX;
 use crate::writes::Waiting;
@@ -275,6 +275,8 @@ fn route_view(key: &RouteKey, stamp: Stamp, route: &Route) -> RouteView {
             Some(decision) => decision.no_data,
             None => Some(NoData::JustStarted),
         },
+        no_gain: decision.and_then(|it| it.no_gain),
+        pool: route.lent.as_ref().map(PoolView::of),
         acked: Acked {
             n: route.census.holding,
             m: route.census.attached,

@@ -14,6 +14,7 @@ use crate::memory::Memory;
 use crate::minute::Open;
 use crate::moment::Moment;
 use crate::quarantine::Bench;
+use crate::share::Lent;
 use crate::start::Starters;
 use crate::switchback::Switchbacks;
 use crate::view::{Mark, Point, ReplicaView, RouteView};
@@ -92,6 +93,8 @@ pub(crate) struct Route {
     /// The highest sequence that may ever have reached the store. It is never used twice, also
     /// where a write failed: a store may say so and have written all the same.
     pub(crate) sequence_used: ModeSequence,
+    /// What its pool lends it.
+    pub(crate) lent: Option<Lent>,
     /// Live values of the last decision, held back where the stored mode is not what was decided.
     pub(crate) live: Option<LiveValues>,
     /// Live values agents were last sent, and when.
@@ -161,6 +164,7 @@ impl Route {
             sequence_used: place.sequence,
             believed: place.clone(),
             durable: place,
+            lent: None,
             live: None,
             told: None,
             probation_changed: None,

@@ -10,6 +10,7 @@ use hedgerow_protocol::policy::Policy;
 use crate::alert::Observed;
 use crate::controller::{Controller, Rules};
 use crate::decide::errors::PUSH_BACK_LIMIT;
+use crate::decide::goal::InForce;
 use crate::decide::{Decision, Situation, decide};
 use crate::effect::{AuditRow, Record};
 use crate::event::Actor;
@@ -64,6 +65,7 @@ impl Controller {
                 route.seconds_over_budget += 1;
             }
         }
+        self.share_out(now);
         self.raise_alerts(now);
         self.draw_courses(now);
         self.persist_changes();
@@ -85,10 +87,10 @@ impl Controller {
     /// Makes a slice of what arrived for a route, and tells which agents were left out or let go.
     fn fold(&mut self, now: Moment, key: &RouteKey, since_last: Duration) {
         let policy = self.rules.policies.get(&key.dependency);
-        let floors = floors(policy.map(|it| &*it.policy), key);
         let Some(route) = self.routes.get_mut(key) else {
             return;
         };
+        let floors = floors(policy.map(|it| &*it.policy), key, &route.memory);
         let fleet = &self.fleet;
         let attached = |connection| fleet.attached.contains_key(&connection);
         let (slice, changes) = route.fold(now, floors, attached);
@@ -174,16 +176,19 @@ impl Controller {
             .values()
             .find(|kill| kill.engaged && covers(&kill.scope, key))
             .map(|kill| kill.actor.name.as_str());
+        let policy = rules.policies.get(&key.dependency).map(|it| &*it.policy);
+        let pool = policy.and_then(Policy::pool);
         let situation = Situation {
             now,
             started: self.started,
-            policy: rules.policies.get(&key.dependency).map(|it| &*it.policy),
+            policy,
             killed_by,
             agents: route.census.live,
             agents_stale: route.census.reporting - route.census.live,
             replicas_per_agent_max: route.census.replicas_max,
             utilisation: self.utilisation.get(&key.dependency).copied(),
             paused: route.switchbacks.pauses(now),
+            lent: route.lent.as_ref().filter(|lent| Some(&lent.pool) == pool),
         };
         decide(key, &route.windows, &situation, memory)
     }
@@ -267,6 +272,7 @@ impl Controller {
                     route: key,
                     decision: route.decision.as_ref()?,
                     budget: policy.map(|it| it.policy.budget().get()),
+                    lent: route.lent.as_ref().map(|lent| lent.budget.get()),
                     replicas: &route.replicas,
                 })
             })
@@ -349,7 +355,7 @@ impl Census {
 }
 
 /// Shares under which no agent stands out: halves of what the policy's rules act on.
-fn floors(policy: Option<&Policy>, key: &RouteKey) -> Floors {
+fn floors(policy: Option<&Policy>, key: &RouteKey, memory: &Memory) -> Floors {
     let observing;
     let policy = if let Some(policy) = policy {
         policy
@@ -358,7 +364,7 @@ fn floors(policy: Option<&Policy>, key: &RouteKey) -> Floors {
         &observing
     };
     Floors {
-        crossed: policy.percentile().tail() / 2.0,
+        crossed: InForce::of(memory, policy).crossing / 2.0,
         failed: policy.error_limit().get() / 2.0,
         pushed_back: PUSH_BACK_LIMIT / 2.0,
     }

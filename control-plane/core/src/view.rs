@@ -5,6 +5,7 @@
 //! with digits after the point; every [`Moment`] (`at`, `since`, `started`, `tries_again`,
 //! `connected`, `heard`, `reported`, `resolved`) is a whole number of milliseconds since 1970, UTC.
 
+mod gain;
 mod millis;
 mod quarantine;
 mod switchback;
@@ -26,6 +27,7 @@ use crate::effect::{AlertState, KillState, Transition};
 use crate::event::ConnectionId;
 use crate::moment::Moment;
 
+pub use gain::{NoGain, PoolView};
 pub use quarantine::QuarantineView;
 pub use switchback::{ArmView, DifferenceView, RoundView, SwitchbackResult, SwitchbackView};
 pub use utilisation::UtilisationView;
@@ -115,6 +117,10 @@ pub struct RouteView {
     pub figures: Option<Figures>,
     /// Why there are no figures.
     pub no_data: Option<NoData>,
+    /// Why a route with a goal hedges nothing, or little, though it is on.
+    pub no_gain: Option<NoGain>,
+    /// What its pool lends it; None: it is in none, or nothing was shared out yet.
+    pub pool: Option<PoolView>,
     /// Agents that hold [`RouteView::stamp`] of those that report this route.
     pub acked: Acked,
     /// Agents that refused the newest directive, with their reason.

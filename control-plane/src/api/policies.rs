@@ -20,11 +20,14 @@ use super::problem::{FieldProblem, Problem};
 use crate::acts::Acting;
 
 /// Fields of a body that sets a policy; all but `reason` may be left out.
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 15] = [
     "dependency",
     "intent",
     "percentile",
+    "goal",
     "budget",
+    "pool",
+    "objective_ms",
     "holdout",
     "error_limit",
     "threshold_min_ms",
@@ -221,6 +224,8 @@ fn one_field(dependency: &DependencyName, field: &str, value: &Value) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use hedgerow_protocol::units::Quantile;
+
     use super::*;
 
     fn read(json: &str) -> Result<Policy, Vec<(String, String)>> {
@@ -247,6 +252,9 @@ mod tests {
         let draft = PolicyDraft {
             threshold_min_ms: Some(1.0),
             threshold_max_ms: Some(2.0),
+            goal: Some(0.99),
+            pool: Some("checkout".into()),
+            objective_ms: Some(100.0),
             ..Policy::observing(DependencyName::new("catalog").unwrap()).into()
         };
         let Value::Object(fields) = serde_json::to_value(draft).unwrap() else {
@@ -286,6 +294,19 @@ mod tests {
             "{}",
             errors[0].1
         );
+    }
+
+    #[test]
+    fn a_goal_and_a_pool_are_taken_and_a_pool_without_an_objective_is_refused() {
+        let policy = read(r#"{"goal": 0.999, "pool": "checkout", "objective_ms": 120}"#).unwrap();
+        assert_eq!(policy.goal().map(Quantile::get), Some(0.999));
+        assert_eq!(
+            policy.pool().map(ToString::to_string),
+            Some("checkout".into())
+        );
+        let errors = read(r#"{"goal": 99, "pool": "checkout"}"#).unwrap_err();
+        let fields: Vec<_> = errors.iter().map(|(field, _)| field.as_str()).collect();
+        assert_eq!(fields, ["goal", "objective_ms"]);
     }
 
     #[test]

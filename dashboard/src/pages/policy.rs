@@ -23,7 +23,7 @@ use crate::format::{Time, percent};
 use crate::fragment::html;
 use crate::guard::Viewer;
 use crate::router::App;
-use draft::{Change, Checked, Typed, changes};
+use draft::{Change, Checked, Typed, aim_words, changes};
 
 #[derive(Debug, Template)]
 #[template(path = "policy.html", blocks = ["page", "review"])]
@@ -138,8 +138,23 @@ impl PolicyPage {
     }
 
     fn percentile_means(&self) -> String {
-        self.checked.policy.as_ref().map_or_else(String::new, |p| {
-            format!("aims at {} of calls hedged", percent(p.target_rate()))
+        let Some(policy) = &self.checked.policy else {
+            return String::new();
+        };
+        match (policy.pool(), policy.goal()) {
+            (Some(pool), _) => format!("hedges what its share of pool {pool} allows"),
+            (None, Some(_)) => format!("hedges at most {}", percent(policy.budget().get())),
+            (None, None) => format!("aims at {} of calls hedged", percent(policy.target_rate())),
+        }
+    }
+
+    /// A goal that the form has no choice of its own for, and its name.
+    fn other_goal(&self) -> Option<(&str, String)> {
+        let typed = self.typed.goal.trim();
+        let other = !["", "0.99", "0.999"].contains(&typed);
+        other.then(|| {
+            let words = typed.parse().ok().map(|goal| aim_words(Some(goal)));
+            (typed, words.unwrap_or_else(|| typed.to_owned()))
         })
     }
 }

@@ -476,6 +476,8 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
             .then(|| at.plus(Duration::from_secs(9))),
         figures,
         no_data: silent.then_some(NoData::NoTraffic),
+        no_gain: None,
+        pool: None,
         acked: if story == Story::Probing {
             Acked { n: 9, m: 12 }
         } else {

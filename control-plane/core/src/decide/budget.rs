@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hedgerow_protocol::latency::SurvivalCurve;
 use hedgerow_protocol::limits::CAP_MAX;
 use hedgerow_protocol::policy::Policy;
-use hedgerow_protocol::units::Budget;
+use hedgerow_protocol::units::{Budget, Ratio};
 
 use super::arming::{Armed, rate};
 use crate::window::{Slice, Windows};
@@ -29,7 +29,7 @@ const PHI_DOUBT: f64 = 2.0;
 
 /// Least share of the budget that is lent while hedging is on: with none there would be no hedges to
 /// see by whether it should be off, or all of it be lent again.
-const LENT_MIN: f64 = 0.2;
+pub(crate) const LENT_MIN: f64 = 0.2;
 
 /// What was pushed in the last ticks: agents may still use the one before the last.
 const PUSHED: usize = 3;
@@ -132,8 +132,13 @@ impl Phi {
         })
     }
 
+    /// What of it cannot be chance.
+    pub(crate) fn at_least(&self) -> Ratio {
+        Ratio::clamped(self.value - PHI_DOUBT * self.error)
+    }
+
     /// The share of the budget that is lent.
     pub(crate) fn lent(&self) -> f64 {
-        (1.0 - (self.value - PHI_DOUBT * self.error)).clamp(LENT_MIN, 1.0)
+        (1.0 - self.at_least().get()).max(LENT_MIN)
     }
 }

@@ -4,6 +4,7 @@
 mod agent;
 mod arming;
 mod faults;
+mod goal;
 mod healthy;
 mod load;
 mod persons;

@@ -14,6 +14,7 @@ mod delivery;
 mod fleet;
 mod lies;
 mod orders;
+mod pools;
 mod quarantine;
 mod random;
 mod reports;

@@ -130,6 +130,7 @@ fn a_hundred_thousand_agents_at_a_call_a_second_are_armed_a_tenth_at_a_time() {
             agents_stale: 0,
             replicas_per_agent_max: 4,
             paused: false,
+            lent: None,
             utilisation: None,
         };
         let (decision, next) = decide(&route(), &windows, &situation, &memory);
