@@ -201,6 +201,11 @@ impl InstanceId {
     pub const fn from_u128(value: u128) -> Self {
         Self(Uuid::from_u128(value))
     }
+
+    /// As a number, most significant byte first.
+    pub const fn as_u128(self) -> u128 {
+        self.0.as_u128()
+    }
 }
 
 impl fmt::Display for InstanceId {

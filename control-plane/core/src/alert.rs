@@ -352,7 +352,7 @@ fn of_rates(it: &Observed<'_>) -> Signal {
     }
 }
 
-fn rate_line(budget: Option<f64>) -> f64 {
+pub(crate) fn rate_line(budget: Option<f64>) -> f64 {
     match budget {
         Some(budget) if budget > RATE_LINE => RATE_LINE_PER_BUDGET * budget,
         _ => RATE_LINE,

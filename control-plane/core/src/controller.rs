@@ -14,6 +14,7 @@ use crate::event::{ConnectionId, Event, KillScope, Settings};
 use crate::fleet::Fleet;
 use crate::moment::Moment;
 use crate::orders::Orders;
+use crate::rollout::{Rollout, Watch};
 use crate::route::{Route, Routes};
 use crate::view::ControllerView;
 use crate::writes::Writes;
@@ -34,6 +35,8 @@ pub(crate) struct InForce {
 pub(crate) struct Rules {
     pub(crate) policies: BTreeMap<DependencyName, InForce>,
     pub(crate) kills: BTreeMap<KillScope, KillState>,
+    /// Policies that are in force for a share of the agents, beside the one in `policies`.
+    pub(crate) rollouts: BTreeMap<DependencyName, Rollout>,
 }
 
 /// Steers a fleet. Has no clock, no store and no network: see the [crate].
@@ -53,6 +56,8 @@ pub struct Controller {
     pub(crate) fleet: Fleet,
     pub(crate) orders: Orders,
     pub(crate) writes: Writes,
+    /// What was seen of each rollout since its stage began.
+    pub(crate) watches: BTreeMap<DependencyName, Watch>,
     pub(crate) alerts: AlertBook,
     pub(crate) counters: ControllerView,
     /// Reports counted at the last ticks, for the rate.
@@ -109,12 +114,14 @@ impl Controller {
                     .into_iter()
                     .map(|kill| (kill.scope.clone(), kill))
                     .collect(),
+                rollouts: BTreeMap::new(),
             },
             revisions_used,
             routes,
             fleet: Fleet::default(),
             orders: Orders::default(),
             writes: Writes::default(),
+            watches: BTreeMap::new(),
             alerts: AlertBook::restore(restored.alerts),
             counters: ControllerView::default(),
             report_counts: VecDeque::new(),
@@ -123,6 +130,7 @@ impl Controller {
             agents_to_push: BTreeSet::new(),
             effects: VecDeque::new(),
         };
+        controller.restore_rollouts(now, restored.rollouts);
         controller.begin_epoch(now);
         controller
     }
@@ -215,7 +223,16 @@ impl Controller {
         }
     }
 
-    /// The revision in force for a dependency; 0: none.
+    /// The newest revision of a dependency's policy, also where only a share of the agents holds it
+    /// so far; 0: none.
+    pub(crate) fn newest_revision(&self, dependency: &DependencyName) -> Revision {
+        match self.rules.rollouts.get(dependency) {
+            Some(rollout) => rollout.next.revision,
+            None => self.revision(dependency),
+        }
+    }
+
+    /// The revision in force for a dependency, for agents in no rollout's share; 0: none.
     pub(crate) fn revision(&self, dependency: &DependencyName) -> Revision {
         self.rules
             .policies

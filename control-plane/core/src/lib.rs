@@ -16,6 +16,7 @@ mod orders;
 mod publish;
 mod push;
 mod quarantine;
+pub mod rollout;
 mod route;
 mod tick;
 pub mod view;

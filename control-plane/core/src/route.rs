@@ -13,6 +13,7 @@ use crate::event::ConnectionId;
 use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::quarantine::Bench;
+use crate::rollout::{Share, Trial};
 use crate::view::{Mark, Point, ReplicaView, RouteView};
 use crate::window::{Slice, Windows};
 
@@ -71,6 +72,8 @@ pub(crate) struct Census {
     pub(crate) holding: u64,
     /// The most replicas any of them can pick from.
     pub(crate) replicas_max: u32,
+    /// Which of them are to hold a rollout's new policy, and what then.
+    pub(crate) trial: Option<(Share, Option<Stamp>)>,
     /// Those that refused what is wanted.
     pub(crate) refusals: Vec<(hedgerow_protocol::ids::InstanceId, String)>,
 }
@@ -108,6 +111,8 @@ pub(crate) struct Route {
     /// Which agents' words are left out of all of these.
     pub(crate) bench: Bench,
     pub(crate) census: Census,
+    /// What agents that hold a rollout's new policy are told, while one runs.
+    pub(crate) trial: Option<Box<Trial>>,
     /// When an agent last reported it, or asked for it.
     pub(crate) used: Moment,
     /// All that was counted since this controller started.
@@ -163,6 +168,7 @@ impl Route {
             light: 0.0,
             bench: Bench::default(),
             census: Census::default(),
+            trial: None,
             used: now,
             totals: Totals::default(),
             seconds_over_budget: 0,

@@ -22,7 +22,7 @@ use crate::route::{Census, Place, Route};
 use crate::view::{Mark, MarkKind};
 
 /// A probation list changes at most this often: each change is stored and sent to every agent.
-const PROBATION_LASTS: Duration = Duration::from_secs(5);
+pub(crate) const PROBATION_LASTS: Duration = Duration::from_secs(5);
 /// Refusals shown for a route: the reason is mostly the same.
 const REFUSALS_SHOWN: usize = 100;
 /// Agents quarantined or let go in a tick that are told of one by one.
@@ -59,10 +59,17 @@ impl Controller {
                     .decision
                     .as_ref()
                     .is_some_and(|decision| decision.over_budget)
+                // What an agent may send goes by its policy: of two, the larger counts.
+                && route
+                    .trial
+                    .as_ref()
+                    .and_then(|trial| trial.decision.as_ref())
+                    .is_none_or(|decision| decision.over_budget)
             {
                 route.seconds_over_budget += 1;
             }
         }
+        self.steer_rollouts(now);
         self.raise_alerts(now);
         self.draw_courses(now);
         self.persist_changes();
@@ -88,6 +95,9 @@ impl Controller {
         let attached = |connection| fleet.attached.contains_key(&connection);
         let (slice, changes) = route.fold(now, floors, attached);
         route.windows.push(slice, since_last);
+        if let Some(trial) = &mut route.trial {
+            trial.seen.tick();
+        }
         let mut records = Vec::new();
         for (number, change) in changes.iter().enumerate() {
             let verb = if change.into { "quarantined" } else { "let go" };
@@ -129,6 +139,11 @@ impl Controller {
         self.fleet.place(self.routes.keys());
         let begin = |key| Census {
             wanted: self.wanted(key),
+            trial: self
+                .rules
+                .rollouts
+                .get(&key.dependency)
+                .map(|it| (it.share, self.wanted_in_trial(key))),
             ..Census::default()
         };
         let mut counted: Vec<_> = self.routes.keys().map(begin).collect();
@@ -161,6 +176,20 @@ impl Controller {
         rules: &Rules,
         memory: &Memory,
     ) -> (Decision, Memory) {
+        let policy = rules.policies.get(&key.dependency).map(|it| &*it.policy);
+        self.decide_by(now, key, route, rules, policy, memory)
+    }
+
+    /// What would be decided for a route by `policy`, with the kill switches of `rules`.
+    pub(crate) fn decide_by(
+        &self,
+        now: Moment,
+        key: &RouteKey,
+        route: &Route,
+        rules: &Rules,
+        policy: Option<&Policy>,
+        memory: &Memory,
+    ) -> (Decision, Memory) {
         let killed_by = rules
             .kills
             .values()
@@ -169,7 +198,7 @@ impl Controller {
         let situation = Situation {
             now,
             started: self.started,
-            policy: rules.policies.get(&key.dependency).map(|it| &*it.policy),
+            policy,
             killed_by,
             agents: route.census.live,
             agents_stale: route.census.reporting - route.census.live,
@@ -245,6 +274,7 @@ impl Controller {
         route.decision = Some(decision);
         self.writes.note(records);
         self.refresh_live(key);
+        self.judge_trial(now, key);
     }
 
     fn raise_alerts(&mut self, now: Moment) {
@@ -312,7 +342,11 @@ impl Controller {
 impl Census {
     fn count(&mut self, agent: &crate::fleet::Agent, state: &crate::fleet::AgentRoute) {
         self.attached += 1;
-        let Some(wanted) = self.wanted else {
+        let wanted = match self.trial {
+            Some((share, wanted)) if share.has(agent.joined.instance) => wanted,
+            _ => self.wanted,
+        };
+        let Some(wanted) = wanted else {
             return self.count_reporting(agent, state);
         };
         if state.held == Some(wanted) {

@@ -7,6 +7,7 @@
 
 mod millis;
 mod quarantine;
+mod rollout;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::event::ConnectionId;
 use crate::moment::Moment;
 
 pub use quarantine::QuarantineView;
+pub use rollout::{GuardFigure, RolloutView};
 
 /// The fleet at one moment.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -69,6 +71,9 @@ pub struct PolicyView {
     pub policy: Policy,
     /// Since when.
     pub since: Moment,
+    /// Where it is in force for a share of the agents only: how far it has got. The others hold
+    /// [`RolloutView::base`].
+    pub rollout: Option<RolloutView>,
 }
 
 /// An engaged kill switch and how far it has got.

@@ -212,7 +212,9 @@ impl From<ActError> for Problem {
                 detail,
             ),
             ActError::Refused(OrderError::Stale { current, .. }) => Self::stale(detail, current),
-            ActError::Refused(OrderError::UnknownRoute(_)) => Self::not_found(detail),
+            ActError::Refused(OrderError::UnknownRoute(_) | OrderError::NoRollout(_)) => {
+                Self::not_found(detail)
+            }
             ActError::Refused(OrderError::NoReason) | ActError::Reason(_) => {
                 Self::invalid(vec![FieldProblem::new("reason", detail)])
             }

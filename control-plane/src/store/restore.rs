@@ -23,6 +23,7 @@ impl Store {
             modes: self.modes().await?,
             alerts: self.firing_alerts().await?,
             points: self.newest_points().await?,
+            rollouts: self.rollouts().await?,
         })
     }
 
@@ -94,7 +95,7 @@ impl Store {
 /// The policy; where it does not read as one, that its dependency is observed: nothing unread is put
 /// in force, and one bad row does not keep the whole fleet without its controller. The revision
 /// stays, so that the next policy gets a higher one.
-fn policy_or_observing(row: &SqliteRow) -> Option<(Revision, Policy, Moment)> {
+pub(super) fn policy_or_observing(row: &SqliteRow) -> Option<(Revision, Policy, Moment)> {
     let error = match policy(row) {
         Ok(policy) => return Some(policy),
         Err(error) => error.in_full(),
@@ -156,7 +157,7 @@ fn kill(row: &SqliteRow) -> Result<KillState, StoreError> {
     })
 }
 
-fn mode(row: &SqliteRow) -> Result<ModeState, StoreError> {
+pub(super) fn mode(row: &SqliteRow) -> Result<ModeState, StoreError> {
     const TABLE: &str = "modes";
     let route = route(TABLE, row)?;
     let mode: Mode = parsed(TABLE, &route.to_string(), row.try_get("mode")?)?;
@@ -241,7 +242,7 @@ fn named<T: DeserializeOwned>(
     serde_json::from_value(name.into()).map_err(|e| unreadable(table, row, &e))
 }
 
-fn unreadable(table: &'static str, row: &str, problem: &impl ToString) -> StoreError {
+pub(super) fn unreadable(table: &'static str, row: &str, problem: &impl ToString) -> StoreError {
     StoreError::Unreadable {
         table,
         row: row.into(),

@@ -9,7 +9,7 @@ use hedgerow_protocol::policy::Policy;
 use serde::Serialize;
 use sqlx::SqliteConnection;
 
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, rollout};
 
 impl Store {
     /// Writes all of it, or nothing, and returns when it is on disk. A newly firing alert gets a
@@ -51,6 +51,11 @@ async fn write_one(
         } => write_policy(connection, *revision, policy, actor, reason, *at).await,
         Record::Kill(kill) => write_kill(connection, kill).await,
         Record::Mode(mode) => write_mode(connection, mode).await,
+        Record::Rollout(state) => rollout::write(connection, state).await,
+        Record::TrialMode { revision, state } => {
+            rollout::write_mode(connection, *revision, state).await
+        }
+        Record::RolloutEnded(dependency) => rollout::end(connection, dependency).await,
         Record::Transition(transition) => write_transition(connection, transition).await,
         Record::Audit(row) => write_audit(connection, row).await,
         Record::Alert(alert) => write_alert(connection, alert, receivers).await,
@@ -253,15 +258,15 @@ async fn write_history(
     Ok(())
 }
 
-fn time(at: Moment) -> Result<i64, StoreError> {
+pub(super) fn time(at: Moment) -> Result<i64, StoreError> {
     integer("a time", at.as_millis())
 }
 
-fn integer(what: &'static str, value: u64) -> Result<i64, StoreError> {
+pub(super) fn integer(what: &'static str, value: u64) -> Result<i64, StoreError> {
     i64::try_from(value).map_err(|_| StoreError::TooLarge { what })
 }
 
-fn json(table: &'static str, value: &impl Serialize) -> Result<String, StoreError> {
+pub(super) fn json(table: &'static str, value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|e| StoreError::Unreadable {
         table,
         row: "a new row".into(),

@@ -63,6 +63,7 @@ pub(crate) fn describe(error: &ActError) -> (StatusCode, &'static str) {
         ActError::Forbidden { .. } => (StatusCode::FORBIDDEN, "Not allowed"),
         ActError::Refused(OrderError::Stale { .. }) => (StatusCode::CONFLICT, "Changed meanwhile"),
         ActError::Refused(OrderError::UnknownRoute(_)) => (StatusCode::NOT_FOUND, "Not known"),
+        ActError::Refused(OrderError::NoRollout(_)) => (StatusCode::NOT_FOUND, "Not under way"),
         ActError::Refused(OrderError::NoReason) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "A reason is needed")
         }

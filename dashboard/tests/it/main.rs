@@ -12,5 +12,6 @@ mod fragments;
 mod hostile;
 mod kill;
 mod overview;
+mod rollout;
 mod stage;
 mod told;

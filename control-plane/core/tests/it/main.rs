@@ -17,6 +17,7 @@ mod quarantine;
 mod random;
 mod reports;
 mod restart;
+mod rollout;
 mod store;
 mod traffic;
 mod world;

@@ -180,6 +180,20 @@ async fn s12_a_role_does_what_it_may_and_nothing_more() {
         ),
         ("post", "/api/v1/kill", &kill, Role::Operator, 200),
         (
+            "delete",
+            "/api/v1/policies/catalog/rollout",
+            &reason,
+            Role::Operator,
+            404,
+        ),
+        (
+            "post",
+            "/api/v1/policies/catalog/rollout/advance",
+            &reason,
+            Role::Editor,
+            404,
+        ),
+        (
             "post",
             "/api/v1/routes/catalog/get/release",
             &reason,

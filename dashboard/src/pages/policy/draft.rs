@@ -1,11 +1,15 @@
 //! What was typed, kept as it was typed; what it comes to; and how two policies differ.
 
+use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_protocol::ids::DependencyName;
 use hedgerow_protocol::limits::{ATTEMPTS_MAX, BUDGET_MAX};
 use hedgerow_protocol::policy::{
     ERROR_LIMIT_RANGE, HOLDOUT_MAX, Intent, PERCENTILE_RANGE, Policy, PolicyDraft, PolicyErrors,
 };
 use serde::Deserialize;
+
+/// The value of the field `rollout` for a share of the agents first.
+const STEPS: &str = "steps";
 
 /// The form's fields, word for word.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -23,6 +27,8 @@ pub(crate) struct Typed {
     pub(super) attempts: String,
     /// A checkbox, too.
     pub(super) hedge_on_error: Option<String>,
+    /// `steps`: for a share of the agents first; otherwise for all at once.
+    pub(super) rollout: String,
     pub(super) reason: String,
     pub(super) expected: String,
     /// `review`: show what would change; anything else saves.
@@ -82,6 +88,11 @@ impl Typed {
         Self { reason, ..self }
     }
 
+    /// In which steps it is to be put in force; None: for all agents at once.
+    pub(super) fn plan(&self) -> Option<RolloutPlan> {
+        (self.rollout == STEPS).then(RolloutPlan::default)
+    }
+
     /// The revision the form was filled from.
     pub(super) fn expected(&self) -> Option<u64> {
         self.expected.trim().parse().ok()
@@ -91,6 +102,7 @@ impl Typed {
     pub(super) fn check(&self, dependency: &DependencyName) -> Checked {
         let mut reader = Reader::default();
         let draft = self.read(dependency, &mut reader);
+        reader.rollout(&self.rollout);
         let Reader { mut errors } = reader;
         match Policy::try_from(draft) {
             Ok(policy) => Checked {
@@ -184,6 +196,14 @@ impl Reader {
             return None;
         }
         self.number(field, text, "a number of milliseconds, or nothing")
+    }
+
+    /// Nothing: for all at once.
+    fn rollout(&mut self, text: &str) {
+        if !["", "all", STEPS].contains(&text) {
+            self.errors
+                .push(("rollout", "expected one of all, steps".into()));
+        }
     }
 
     fn intent(&mut self, text: &str) -> Intent {
