@@ -10,6 +10,7 @@
 //! | SharedSlowdown | off or probing for that reason | hedging again, or observing | |
 //! | HedgingDisabled | off or probing by the controller for another reason | the same | |
 //! | ReplicaSlow, ReplicaFailing | the replica is named | it is not | 5 s, 10 s |
+//! | RolloutReverted | the controller took a rollout back | 10 min later, or at the next policy | |
 //!
 //! The line is 10 %, or 1.25 of a budget above 10 %. A person's own off (kill switch, policy) raises
 //! nothing, and ends nothing: what was wrong before may still be.
@@ -39,6 +40,8 @@ const RATE_KEPT: Duration = Duration::from_secs(10);
 const NAMED_PENDING: Duration = Duration::from_secs(5);
 /// How long it must not be.
 const NAMED_KEPT: Duration = Duration::from_secs(10);
+/// How long a rollout that was taken back is an alert, unless a person sets a policy before.
+pub(crate) const REVERTED_FIRES: Duration = Duration::from_mins(10);
 /// How long what is over is shown.
 const RESOLVED_SHOWN: Duration = Duration::from_hours(1);
 /// Most of it that is.
@@ -52,6 +55,8 @@ pub(crate) struct Observed<'a> {
     /// The policy's budget; None: no policy.
     pub(crate) budget: Option<f64>,
     pub(crate) replicas: &'a [ReplicaView],
+    /// Why the controller took a rollout back of late.
+    pub(crate) reverted: Option<&'a str>,
 }
 
 /// What an alert is about.
@@ -157,6 +162,12 @@ impl AlertBook {
                 &mut changed,
             );
             self.evaluate_replicas(now, it, &mut changed);
+            let signal = match it.reverted {
+                Some(_) => Signal::Raise,
+                None => Signal::Clear,
+            };
+            let rule = AlertRule::RolloutReverted;
+            self.step(now, it, rule, None, signal, &mut changed);
         }
         self.tracks
             .retain(|_, track| track.firing.is_some() || track.raised.is_some());
@@ -314,11 +325,13 @@ fn waits(rule: AlertRule) -> Waits {
             pending: NAMED_PENDING,
             kept: NAMED_KEPT,
         },
-        // A mode has a least stay of its own.
-        AlertRule::SharedSlowdown | AlertRule::HedgingDisabled => Waits {
-            pending: Duration::ZERO,
-            kept: Duration::ZERO,
-        },
+        // A mode has a least stay of its own, and what is past is past.
+        AlertRule::SharedSlowdown | AlertRule::HedgingDisabled | AlertRule::RolloutReverted => {
+            Waits {
+                pending: Duration::ZERO,
+                kept: Duration::ZERO,
+            }
+        }
     }
 }
 
@@ -433,6 +446,12 @@ fn summary(subject: &Subject, it: &Observed<'_>) -> String {
             )
         }
         AlertRule::ReplicaSlow | AlertRule::ReplicaFailing => replica_summary(subject, it),
+        AlertRule::RolloutReverted => format!(
+            "{}: the rollout of its policy was taken back, the old policy is in force for all \
+             agents again. {}",
+            route.dependency,
+            it.reverted.unwrap_or_default()
+        ),
     }
 }
 

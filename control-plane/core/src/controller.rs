@@ -13,8 +13,8 @@ use crate::epoch::Epochs;
 use crate::event::{ConnectionId, Event, KillScope, Settings};
 use crate::fleet::Fleet;
 use crate::moment::Moment;
-use crate::orders::Orders;
-use crate::rollout::{Rollout, Watch};
+use crate::orders::{Orders, Outcome};
+use crate::rollout::{Rollout, RolloutOutcome, Watch};
 use crate::route::{Route, Routes};
 use crate::view::ControllerView;
 use crate::writes::Writes;
@@ -37,6 +37,25 @@ pub(crate) struct Rules {
     pub(crate) kills: BTreeMap<KillScope, KillState>,
     /// Policies that are in force for a share of the agents, beside the one in `policies`.
     pub(crate) rollouts: BTreeMap<DependencyName, Rollout>,
+}
+
+impl Rules {
+    /// What they are once an order is stored.
+    pub(crate) fn apply(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Policy(it) => {
+                RolloutOutcome::Reverted(it.clone()).apply(self);
+            }
+            Outcome::Rollout(it) => it.apply(self),
+            Outcome::Kill(it, reverted) => {
+                self.kills.insert(it.scope.clone(), it.clone());
+                for old in reverted {
+                    RolloutOutcome::Reverted(old.clone()).apply(self);
+                }
+            }
+            Outcome::Release(_) | Outcome::AcceptBase(_) => {}
+        }
+    }
 }
 
 /// Steers a fleet. Has no clock, no store and no network: see the [crate].

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 
-use crate::controller::{Controller, InForce, Rules};
+use crate::controller::{Controller, InForce};
 use crate::effect::{AuditRow, Done, Effect, KillState, OrderError, Record};
 use crate::event::{Actor, KillScope, Order, RequestId};
 use crate::memory::Memory;
 use crate::moment::Moment;
-use crate::rollout::{RolloutOutcome, RolloutPlan, Trial};
+use crate::rollout::{RolloutOutcome, RolloutPlan};
 use crate::route::{Place, Route};
 use crate::view::{Mark, MarkKind};
 use crate::writes::Waiting;
@@ -82,37 +82,13 @@ impl Orders {
         })
     }
 
-    /// Whether a rollout's next step, or its end, is ordered and not stored yet.
-    pub(crate) fn steps(&self, dependency: &DependencyName) -> bool {
-        self.any(|order| match order {
-            Order::AdvanceRollout { dependency: of, .. }
-            | Order::AbortRollout { dependency: of, .. } => of == dependency,
-            _ => false,
-        })
+    /// The order that is being stored.
+    pub(crate) fn under_way(&self) -> Option<&Order> {
+        self.under_way.as_ref().map(|it| &it.wanted.order)
     }
 
-    /// Whether a rollout that `route` is in is to be taken back, by an order that is not stored yet.
-    pub(crate) fn would_revert(&self, route: &RouteKey) -> bool {
-        self.any(|order| {
-            matches!(order, Order::AbortRollout { dependency, .. } if *dependency == route.dependency)
-        })
-    }
-
-    /// Whether an order is being stored that may end the trial on `route`: it then makes no changes
-    /// of its own, which would come to the store after its end.
-    pub(crate) fn may_end_trial(&self, route: &RouteKey) -> bool {
-        let under_way = self.under_way.as_ref();
-        under_way.is_some_and(|it| match &it.wanted.order {
-            Order::SetPolicy { policy, .. } => *policy.dependency() == route.dependency,
-            Order::AdvanceRollout { dependency, .. } | Order::AbortRollout { dependency, .. } => {
-                *dependency == route.dependency
-            }
-            Order::Kill { scope, engaged } => *engaged && covers(scope, route),
-            Order::Release { .. } | Order::AcceptBase { .. } => false,
-        })
-    }
-
-    fn any(&self, is: impl Fn(&Order) -> bool) -> bool {
+    /// Whether an order that is not stored yet is such a one.
+    pub(crate) fn any(&self, is: impl Fn(&Order) -> bool) -> bool {
         let under_way = self.under_way.iter().map(|it| &it.wanted);
         under_way.chain(&self.line).any(|it| is(&it.order))
     }
@@ -123,7 +99,8 @@ pub(crate) fn covers(scope: &KillScope, route: &RouteKey) -> bool {
     covers_dependency(scope, &route.dependency)
 }
 
-fn covers_dependency(scope: &KillScope, dependency: &DependencyName) -> bool {
+/// Whether it is for all of `dependency`.
+pub(crate) fn covers_dependency(scope: &KillScope, dependency: &DependencyName) -> bool {
     match scope {
         KillScope::Everything => true,
         KillScope::Dependency(of) => of == dependency,
@@ -316,14 +293,8 @@ impl Controller {
         };
         let mut records = vec![Record::Kill(state.clone()), Record::Audit(row)];
         let mut reverted = Vec::new();
-        let rollouts = self.rules.rollouts.values().cloned();
-        let rollouts: Vec<_> = rollouts.filter(|_| engaged).collect();
-        for rollout in rollouts {
-            if covers_dependency(scope, &rollout.state.dependency) {
-                let (old, more) = self.taken_back(now, &wanted, &rollout);
-                reverted.push(old);
-                records.extend(more);
-            }
+        if engaged {
+            reverted = self.take_all_back(now, &wanted, scope, &mut records);
         }
         self.store_order(now, wanted, Outcome::Kill(state, reverted), records);
         None
@@ -425,7 +396,7 @@ impl Controller {
         for (key, place) in places {
             self.take_place(&key, place);
         }
-        self.take_trials(&outcome, trials);
+        self.take_trials(now, &outcome, trials);
         for key in routes {
             self.judge(now, &key);
             self.routes_to_push.insert(key.clone());
@@ -483,44 +454,6 @@ impl Controller {
     fn reply(&mut self, request: Option<RequestId>, result: Result<Done, OrderError>) {
         if let Some(request) = request {
             self.effects.push_back(Effect::Reply { request, result });
-        }
-    }
-}
-
-impl Outcome {
-    /// Whether it ends the trials of the routes it is about.
-    fn ends_trials(&self) -> bool {
-        match self {
-            Self::Policy(_) => true,
-            Self::Kill(_, reverted) => !reverted.is_empty(),
-            Self::Rollout(it) => !matches!(it, RolloutOutcome::Advanced(_)),
-            Self::Release(_) | Self::AcceptBase(_) => false,
-        }
-    }
-
-    /// What was learned under a new policy that is now everybody's.
-    fn taken_over<'a>(&self, route: &'a Route) -> Option<&'a Trial> {
-        match self {
-            Self::Rollout(RolloutOutcome::Finished(_)) => route.trial.as_deref(),
-            _ => None,
-        }
-    }
-}
-
-impl Rules {
-    fn apply(&mut self, outcome: &Outcome) {
-        match outcome {
-            Outcome::Policy(it) => {
-                RolloutOutcome::Reverted(it.clone()).apply(self);
-            }
-            Outcome::Rollout(it) => it.apply(self),
-            Outcome::Kill(it, reverted) => {
-                self.kills.insert(it.scope.clone(), it.clone());
-                for old in reverted {
-                    RolloutOutcome::Reverted(old.clone()).apply(self);
-                }
-            }
-            Outcome::Release(_) | Outcome::AcceptBase(_) => {}
         }
     }
 }

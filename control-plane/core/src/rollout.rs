@@ -17,7 +17,9 @@
 
 pub(crate) mod guard;
 mod order;
+mod outcome;
 mod plan;
+mod restore;
 mod seen;
 mod share;
 mod steer;
@@ -30,7 +32,7 @@ use hedgerow_protocol::ids::{InstanceId, RouteKey};
 use crate::controller::{Controller, InForce};
 use crate::effect::RolloutState;
 
-pub(crate) use order::RolloutOutcome;
+pub(crate) use outcome::RolloutOutcome;
 pub use plan::{PlanProblem, RolloutPlan, STAGES_MAX, STAY_DEFAULT, STAY_MAX, STAY_MIN};
 pub(crate) use share::Share;
 pub(crate) use steer::Watch;

@@ -113,6 +113,8 @@ pub(crate) struct Route {
     pub(crate) census: Census,
     /// What agents that hold a rollout's new policy are told, while one runs.
     pub(crate) trial: Option<Box<Trial>>,
+    /// When the controller last took a rollout back, and why: for the alert.
+    pub(crate) reverted: Option<(Moment, String)>,
     /// When an agent last reported it, or asked for it.
     pub(crate) used: Moment,
     /// All that was counted since this controller started.
@@ -169,6 +171,7 @@ impl Route {
             bench: Bench::default(),
             census: Census::default(),
             trial: None,
+            reverted: None,
             used: now,
             totals: Totals::default(),
             seconds_over_budget: 0,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::policy::Policy;
 
-use crate::alert::Observed;
+use crate::alert::{Observed, REVERTED_FIRES};
 use crate::controller::{Controller, Rules};
 use crate::decide::errors::PUSH_BACK_LIMIT;
 use crate::decide::{Decision, Situation, decide};
@@ -288,6 +288,11 @@ impl Controller {
                     decision: route.decision.as_ref()?,
                     budget: policy.map(|it| it.policy.budget().get()),
                     replicas: &route.replicas,
+                    reverted: route
+                        .reverted
+                        .as_ref()
+                        .filter(|(at, _)| now.since(*at) < REVERTED_FIRES)
+                        .map(|(_, why)| why.as_str()),
                 })
             })
             .collect();

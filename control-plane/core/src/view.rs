@@ -448,6 +448,8 @@ pub enum AlertRule {
     ReplicaSlow,
     /// A replica is what fails.
     ReplicaFailing,
+    /// A rollout of a policy was taken back by the controller.
+    RolloutReverted,
 }
 
 impl AlertRule {
@@ -459,6 +461,7 @@ impl AlertRule {
             Self::HedgingDisabled => "HedgingDisabled",
             Self::ReplicaSlow => "ReplicaSlow",
             Self::ReplicaFailing => "ReplicaFailing",
+            Self::RolloutReverted => "RolloutReverted",
         }
     }
 }

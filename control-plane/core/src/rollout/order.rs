@@ -5,128 +5,16 @@ use std::sync::Arc;
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::Policy;
 
-use super::{Rollout, RolloutPlan, Trial};
+use super::{Rollout, RolloutOutcome, RolloutPlan, Trial};
 use crate::controller::{Controller, InForce, Rules};
 use crate::decide::words::percent;
-use crate::effect::{AuditRow, Done, OrderError, Record, RestoredRollout, RolloutState};
-use crate::event::{Actor, Order};
+use crate::effect::{AuditRow, Done, OrderError, Record, RolloutState};
+use crate::event::{Actor, KillScope, Order};
 use crate::moment::Moment;
-use crate::orders::{Outcome, Wanted};
+use crate::orders::{Outcome, Wanted, covers_dependency};
 use crate::route::Place;
 
-/// What becomes of a rollout once an order is stored.
-#[derive(Debug, Clone)]
-pub(crate) enum RolloutOutcome {
-    /// It begins. Where it takes another's place, agents may hold that one's revision: what the rest
-    /// is to hold is then a higher one, too.
-    Begun {
-        rollout: Box<Rollout>,
-        base: Option<InForce>,
-    },
-    /// It is a stage further.
-    Advanced(Box<Rollout>),
-    /// The new policy is in force for everybody.
-    Finished(InForce),
-    /// The old policy is in force for everybody, as a new revision.
-    Reverted(InForce),
-}
-
-impl RolloutOutcome {
-    pub(crate) fn dependency(&self) -> &DependencyName {
-        match self {
-            Self::Begun { rollout, .. } | Self::Advanced(rollout) => &rollout.state.dependency,
-            Self::Finished(it) | Self::Reverted(it) => it.policy.dependency(),
-        }
-    }
-
-    /// What is answered to whoever ordered it.
-    pub(crate) fn done(&self) -> Done {
-        let revision = match self {
-            Self::Begun { rollout, .. } | Self::Advanced(rollout) => rollout.next.revision,
-            Self::Finished(it) | Self::Reverted(it) => it.revision,
-        };
-        Done::Policy {
-            revision,
-            changed: true,
-        }
-    }
-
-    /// As it is marked on the chart.
-    pub(crate) fn words(&self, by: &Actor, reason: &str) -> String {
-        let of_agents = |it: &Rollout| {
-            let share = percent(it.share.size());
-            format!("policy revision {} for {share} of agents", it.next.revision)
-        };
-        match self {
-            Self::Begun { rollout, .. } => format!("{}, by {}", of_agents(rollout), by.name),
-            Self::Advanced(rollout) => format!("{}: {reason}", of_agents(rollout)),
-            Self::Finished(it) => {
-                format!("policy revision {} for all agents: {reason}", it.revision)
-            }
-            Self::Reverted(it) => format!(
-                "rollout taken back by {}, revision {} has the old policy: {reason}",
-                by.name, it.revision
-            ),
-        }
-    }
-
-    pub(crate) fn apply(&self, rules: &mut Rules) {
-        let dependency = self.dependency().clone();
-        match self {
-            Self::Begun { rollout, base } => {
-                if let Some(base) = base {
-                    rules.policies.insert(dependency.clone(), base.clone());
-                }
-                rules.rollouts.insert(dependency, Rollout::clone(rollout));
-            }
-            Self::Advanced(rollout) => {
-                rules.rollouts.insert(dependency, Rollout::clone(rollout));
-            }
-            Self::Finished(it) | Self::Reverted(it) => {
-                rules.rollouts.remove(&dependency);
-                rules.policies.insert(dependency, it.clone());
-            }
-        }
-    }
-}
-
 impl Controller {
-    /// Takes up rollouts where the last controller left them; their stage begins anew.
-    pub(crate) fn restore_rollouts(&mut self, now: Moment, restored: Vec<RestoredRollout>) {
-        for RestoredRollout { state, base, modes } in restored {
-            let dependency = state.dependency.clone();
-            let Some(newest) = self.rules.policies.get(&dependency) else {
-                continue;
-            };
-            // A release that knows of no rollouts may have set a policy meanwhile: that one rules.
-            if newest.revision != state.revision {
-                continue;
-            }
-            let next = newest.clone();
-            match base {
-                Some((policy, since)) => {
-                    let in_force = InForce {
-                        revision: state.base,
-                        policy: Arc::new(policy),
-                        since,
-                    };
-                    self.rules.policies.insert(dependency.clone(), in_force);
-                }
-                None => {
-                    self.rules.policies.remove(&dependency);
-                }
-            }
-            for mode in &modes {
-                let route = self.routes.entry(mode.route.clone());
-                let route = route.or_insert_with(|| crate::route::Route::new(now));
-                route.sequence_used = route.sequence_used.max(mode.sequence);
-                route.trial = Some(Box::new(Trial::restore(mode, route, now)));
-            }
-            let rollout = Rollout::new(state, next);
-            self.rules.rollouts.insert(dependency, rollout);
-        }
-    }
-
     /// The newest policy of a dependency, in force for all or for a share.
     pub(crate) fn newest_policy(&self, dependency: &DependencyName) -> Option<Arc<Policy>> {
         let rollout = self.rules.rollouts.get(dependency).map(|it| &it.next);
@@ -212,7 +100,7 @@ impl Controller {
             dependency,
         };
         records.push(Record::Rollout(state.clone()));
-        let row = self.row(
+        let row = row(
             now,
             &wanted,
             "rollout.begin",
@@ -257,7 +145,7 @@ impl Controller {
             (RolloutOutcome::Reverted(outcome), records)
         } else if let Some(further) = rollout.advanced(now) {
             let after = stage_words(&further);
-            let row = self.row(
+            let row = row(
                 now,
                 &wanted,
                 "rollout.advance",
@@ -268,7 +156,7 @@ impl Controller {
             (RolloutOutcome::Advanced(Box::new(further)), records)
         } else {
             let after = format!("revision {current} for all agents");
-            let row = self.row(now, &wanted, "rollout.finish", &dependency, (before, after));
+            let row = row(now, &wanted, "rollout.finish", &dependency, (before, after));
             let records = vec![Record::RolloutEnded(dependency.clone()), row];
             (RolloutOutcome::Finished(rollout.next.clone()), records)
         };
@@ -293,7 +181,7 @@ impl Controller {
             "revision {}, as revision {}",
             old.revision, rollout.state.base
         );
-        let row = self.row(
+        let row = row(
             now,
             wanted,
             "rollout.revert",
@@ -302,6 +190,25 @@ impl Controller {
         );
         let ended = Record::RolloutEnded(dependency.clone());
         (old, vec![record, ended, row])
+    }
+
+    /// The same for every rollout that a kill switch covers.
+    pub(crate) fn take_all_back(
+        &mut self,
+        now: Moment,
+        wanted: &Wanted,
+        scope: &KillScope,
+        records: &mut Vec<Record>,
+    ) -> Vec<InForce> {
+        let rollouts = self.rules.rollouts.values();
+        let covered = rollouts.filter(|it| covers_dependency(scope, &it.state.dependency));
+        let covered: Vec<_> = covered.cloned().collect();
+        let each = covered.iter().map(|rollout| {
+            let (old, more) = self.taken_back(now, wanted, rollout);
+            records.extend(more);
+            old
+        });
+        each.collect()
     }
 
     /// Where the agents in the share of a rollout that begins stand on each route: stored with it.
@@ -347,7 +254,12 @@ impl Controller {
     }
 
     /// An order that is stored begins, moves on or ends trials.
-    pub(crate) fn take_trials(&mut self, outcome: &Outcome, places: Vec<(RouteKey, Place)>) {
+    pub(crate) fn take_trials(
+        &mut self,
+        now: Moment,
+        outcome: &Outcome,
+        places: Vec<(RouteKey, Place)>,
+    ) {
         let ends: Vec<&DependencyName> = match outcome {
             Outcome::Policy(it) => vec![it.policy.dependency()],
             Outcome::Kill(_, reverted) => {
@@ -367,10 +279,13 @@ impl Controller {
             Outcome::Release(_) | Outcome::AcceptBase(_) => return,
         };
         for dependency in ends {
-            self.watches.remove(dependency);
+            let watch = self.watches.remove(dependency);
+            // One alert for the dependency, on its first route.
+            let mut why = watch.and_then(|it| it.reverting);
             for key in self.routes_in(dependency) {
                 if let Some(route) = self.routes.get_mut(&key) {
                     route.trial = None;
+                    route.reverted = why.take().map(|why| (now, why));
                 }
             }
         }
@@ -381,25 +296,24 @@ impl Controller {
             }
         }
     }
+}
 
-    fn row(
-        &self,
-        now: Moment,
-        wanted: &Wanted,
-        action: &str,
-        dependency: &DependencyName,
-        (before, after): (String, String),
-    ) -> Record {
-        Record::Audit(AuditRow {
-            at: now,
-            actor: wanted.actor.clone(),
-            action: action.into(),
-            target: dependency.to_string(),
-            before,
-            after,
-            reason: wanted.reason.clone(),
-        })
-    }
+fn row(
+    now: Moment,
+    wanted: &Wanted,
+    action: &str,
+    dependency: &DependencyName,
+    (before, after): (String, String),
+) -> Record {
+    Record::Audit(AuditRow {
+        at: now,
+        actor: wanted.actor.clone(),
+        action: action.into(),
+        target: dependency.to_string(),
+        before,
+        after,
+        reason: wanted.reason.clone(),
+    })
 }
 
 fn stage_words(rollout: &Rollout) -> String {

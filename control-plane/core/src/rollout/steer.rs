@@ -95,7 +95,12 @@ impl Watch {
         let demand = look.demand.filter(|_| demanding);
         let reason = agents.refusal.clone().or(worse).or(demand);
         self.reverting = self.reverting.take().or(reason);
-        self.words = words(&self.reverting, &agents, &look.ineffective, look.calls);
+        self.words = words(
+            self.reverting.as_deref(),
+            &agents,
+            look.ineffective.as_deref(),
+            look.calls,
+        );
         (self.agents, self.figures, self.calls) = (agents, look.figures, look.calls);
     }
 
@@ -276,9 +281,9 @@ fn meant(intent: Intent) -> Mode {
 }
 
 fn words(
-    reverting: &Option<String>,
+    reverting: Option<&str>,
     agents: &Agents,
-    ineffective: &Option<String>,
+    ineffective: Option<&str>,
     calls: u64,
 ) -> String {
     if let Some(why) = reverting {

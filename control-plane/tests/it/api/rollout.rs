@@ -59,9 +59,9 @@ async fn u07_a_policy_is_rolled_out_looked_at_moved_on_and_taken_back() {
         (&json!(1), &json!(1))
     );
     assert_eq!(rollout["base_policy"]["budget"], 0.05);
-    assert_eq!(rollout["actor"]["name"], "ci");
+    assert_eq!(rollout["actor"]["name"], "token:ci");
 
-    let late = problem(step(&standing, &token, false, Some("\"1\"")).await, 409).await;
+    let late = problem(step(&standing, &token, false, Some("\"1\"")).await, 412).await;
     assert_eq!(late["current"], 2, "{late}");
     let on = said(step(&standing, &token, false, Some("\"2\"")).await).await;
     assert_eq!(on, (200, json!({"revision": 2, "changed": true})));
