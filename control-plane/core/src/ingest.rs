@@ -99,7 +99,7 @@ impl Controller {
         let Some(delta) = delta else { return };
         // What is counted together under `__other__` has nothing to be compared with, nor has an
         // agent that is to do otherwise than the rest.
-        let apart = rollout.is_some_and(|(share, _)| share.size() < 1.0 && share.has(instance));
+        let apart = rollout.is_some_and(|(share, _)| share.has(instance));
         let reception = if fresh && !key.is_other() && !apart {
             let counts = Counts::of(delta, &report, route.memory.threshold.value());
             route

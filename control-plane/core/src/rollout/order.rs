@@ -284,7 +284,9 @@ impl Controller {
             let mut why = watch.and_then(|it| it.reverting);
             for key in self.routes_in(dependency) {
                 if let Some(route) = self.routes.get_mut(&key) {
-                    route.trial = None;
+                    if route.trial.take().is_some() {
+                        route.bench.begin_anew();
+                    }
                     route.reverted = why.take().map(|why| (now, why));
                 }
             }

@@ -303,3 +303,26 @@ fn u07_an_agent_or_a_route_that_comes_meanwhile_is_told_by_its_place() {
     assert_eq!((view.acked.n, view.acked.m), (AGENTS + 8, AGENTS + 8));
     assert!(world.agents.values().all(|it| it.may_hedge(&other)));
 }
+
+#[test]
+fn u07_who_crosses_less_by_the_new_policy_is_not_taken_for_a_liar() {
+    let mut world = world();
+    let order = roll_out(policy_with(|it| it.percentile = 0.99));
+    world.ordered(order).unwrap();
+    let fewer = Traffic {
+        slow: 0.01,
+        ..CALLS
+    };
+    // To the end, and a minute on.
+    for _ in 0..160 {
+        second(&mut world, 2, fewer);
+    }
+    assert!(rollout(&world).is_none());
+    assert_eq!(holders(&world, 2).len(), AGENTS as usize);
+    let rows = world.store.audit.iter().map(|it| it.action.as_str());
+    let agents: Vec<_> = rows.filter(|it| it.starts_with("agent.")).collect();
+    assert!(agents.is_empty(), "{agents:?}");
+    let held = world.snapshot().agents;
+    let mut held = held.iter().flat_map(|it| &it.routes);
+    assert!(held.all(|it| it.quarantine.is_none()));
+}
