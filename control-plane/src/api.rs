@@ -67,6 +67,8 @@ routes! {
     get "/api/v1/policies/{dependency}" => policies::show,
     put "/api/v1/policies/{dependency}" => policies::set;
     get "/api/v1/policies/{dependency}/history" => policies::history;
+    delete "/api/v1/policies/{dependency}/rollout" => policies::take_back;
+    post "/api/v1/policies/{dependency}/rollout/advance" => policies::advance;
     post "/api/v1/kill" => steer::kill;
     post "/api/v1/routes/{dependency}/{operation}/release" => steer::release;
     post "/api/v1/routes/{dependency}/{operation}/accept-base" => steer::accept_base;

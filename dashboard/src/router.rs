@@ -56,6 +56,7 @@ routes! {
         post "/dependencies/{dependency}/policy" => policy::save::<B>,
         post "/dependencies/{dependency}/policy/check" => policy::check::<B>,
         post "/dependencies/{dependency}/policy/revert" => policy::revert::<B>,
+        post "/dependencies/{dependency}/policy/rollout" => policy::rollout::step::<B>,
         get "/kill" => kill::page::<B>,
         post "/kill" => kill::throw::<B>,
         get "/agents" => agents::page::<B>,

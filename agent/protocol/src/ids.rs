@@ -209,6 +209,11 @@ impl InstanceId {
         let (high, low) = self.0.as_u64_pair();
         [high, low]
     }
+
+    /// As a number, most significant byte first.
+    pub const fn as_u128(self) -> u128 {
+        self.0.as_u128()
+    }
 }
 
 impl fmt::Display for InstanceId {

@@ -10,6 +10,7 @@
 //! | SharedSlowdown | off or probing for that reason | hedging again, or observing | |
 //! | HedgingDisabled | off or probing by the controller for another reason | the same | |
 //! | ReplicaSlow, ReplicaFailing | the replica is named | it is not | 5 s, 10 s |
+//! | RolloutReverted | the controller took a rollout back | 10 min later, or at the next policy | |
 //!
 //! The line is 10 %, or 1.25 of a budget above 10 %, or 1.25 of what a pool lends where that is more.
 //! A person's own off (kill switch, policy) raises nothing, and ends nothing: what was wrong before
@@ -40,6 +41,8 @@ const RATE_KEPT: Duration = Duration::from_secs(10);
 const NAMED_PENDING: Duration = Duration::from_secs(5);
 /// How long it must not be.
 const NAMED_KEPT: Duration = Duration::from_secs(10);
+/// How long a rollout that was taken back is an alert, unless a person sets a policy before.
+pub(crate) const REVERTED_FIRES: Duration = Duration::from_mins(10);
 /// How long what is over is shown.
 const RESOLVED_SHOWN: Duration = Duration::from_hours(1);
 /// Most of it that is.
@@ -55,6 +58,8 @@ pub(crate) struct Observed<'a> {
     /// What a pool lends it; None: its own budget holds.
     pub(crate) lent: Option<f64>,
     pub(crate) replicas: &'a [ReplicaView],
+    /// Why the controller took a rollout back of late.
+    pub(crate) reverted: Option<&'a str>,
 }
 
 /// What an alert is about.
@@ -160,6 +165,12 @@ impl AlertBook {
                 &mut changed,
             );
             self.evaluate_replicas(now, it, &mut changed);
+            let signal = match it.reverted {
+                Some(_) => Signal::Raise,
+                None => Signal::Clear,
+            };
+            let rule = AlertRule::RolloutReverted;
+            self.step(now, it, rule, None, signal, &mut changed);
         }
         self.tracks
             .retain(|_, track| track.firing.is_some() || track.raised.is_some());
@@ -317,11 +328,13 @@ fn waits(rule: AlertRule) -> Waits {
             pending: NAMED_PENDING,
             kept: NAMED_KEPT,
         },
-        // A mode has a least stay of its own.
-        AlertRule::SharedSlowdown | AlertRule::HedgingDisabled => Waits {
-            pending: Duration::ZERO,
-            kept: Duration::ZERO,
-        },
+        // A mode has a least stay of its own, and what is past is past.
+        AlertRule::SharedSlowdown | AlertRule::HedgingDisabled | AlertRule::RolloutReverted => {
+            Waits {
+                pending: Duration::ZERO,
+                kept: Duration::ZERO,
+            }
+        }
     }
 }
 
@@ -342,7 +355,7 @@ fn of_mode(decision: &Decision, raises: impl Fn(OffReason) -> bool) -> Signal {
 }
 
 fn of_rates(it: &Observed<'_>) -> Signal {
-    let line = rate_line(it);
+    let line = rate_line(it.budget, it.lent);
     let conditions = it.decision.conditions;
     let high = |rate: Option<f64>| rate.is_some_and(|rate| rate > line);
     let low = |rate: Option<f64>| rate.is_some_and(|rate| rate < line * RATE_CLEAR);
@@ -355,10 +368,11 @@ fn of_rates(it: &Observed<'_>) -> Signal {
     }
 }
 
-fn rate_line(it: &Observed<'_>) -> f64 {
-    match it.budget {
+/// The line of demand and hedge rate; `lent`: what a pool lends in place of the policy's budget.
+pub(crate) fn rate_line(budget: Option<f64>, lent: Option<f64>) -> f64 {
+    match budget {
         // Up to the line itself is lent, and spent to the last hedge: chance must not page.
-        _ if let Some(lent) = it.lent => (RATE_LINE_PER_BUDGET * lent).max(RATE_LINE),
+        _ if let Some(lent) = lent => (RATE_LINE_PER_BUDGET * lent).max(RATE_LINE),
         Some(budget) if budget > RATE_LINE => RATE_LINE_PER_BUDGET * budget,
         _ => RATE_LINE,
     }
@@ -402,7 +416,7 @@ fn summary(subject: &Subject, it: &Observed<'_>) -> String {
     let route = &subject.route;
     match subject.rule {
         AlertRule::HedgeRateHigh => {
-            let line = rate_line(it);
+            let line = rate_line(it.budget, it.lent);
             let conditions = it.decision.conditions;
             let (what, rate, cure) = match (conditions.hedge_rate, conditions.demand) {
                 (Some(rate), _) if rate > line => {
@@ -438,6 +452,12 @@ fn summary(subject: &Subject, it: &Observed<'_>) -> String {
             )
         }
         AlertRule::ReplicaSlow | AlertRule::ReplicaFailing => replica_summary(subject, it),
+        AlertRule::RolloutReverted => format!(
+            "{}: the rollout of its policy was taken back, the old policy is in force for all \
+             agents again. {}",
+            route.dependency,
+            it.reverted.unwrap_or_default()
+        ),
     }
 }
 

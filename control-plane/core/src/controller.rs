@@ -14,7 +14,8 @@ use crate::epoch::Epochs;
 use crate::event::{ConnectionId, Event, KillScope, Settings};
 use crate::fleet::Fleet;
 use crate::moment::Moment;
-use crate::orders::Orders;
+use crate::orders::{Orders, Outcome};
+use crate::rollout::{Rollout, RolloutOutcome, Watch};
 use crate::route::{Route, Routes};
 use crate::start::Credits;
 use crate::view::ControllerView;
@@ -36,6 +37,30 @@ pub(crate) struct InForce {
 pub(crate) struct Rules {
     pub(crate) policies: BTreeMap<DependencyName, InForce>,
     pub(crate) kills: BTreeMap<KillScope, KillState>,
+    /// Policies that are in force for a share of the agents, beside the one in `policies`.
+    pub(crate) rollouts: BTreeMap<DependencyName, Rollout>,
+}
+
+impl Rules {
+    /// What they are once an order is stored.
+    pub(crate) fn apply(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Policy(it) => {
+                RolloutOutcome::Reverted(it.clone()).apply(self);
+            }
+            Outcome::Rollout(it) => it.apply(self),
+            Outcome::Kill(it, reverted) => {
+                self.kills.insert(it.scope.clone(), it.clone());
+                for old in reverted {
+                    RolloutOutcome::Reverted(old.clone()).apply(self);
+                }
+            }
+            Outcome::Release(_)
+            | Outcome::AcceptBase(_)
+            | Outcome::StartSwitchback(..)
+            | Outcome::StopSwitchback(_) => {}
+        }
+    }
 }
 
 /// Steers a fleet. Has no clock, no store and no network: see the [crate].
@@ -57,6 +82,8 @@ pub struct Controller {
     pub(crate) fleet: Fleet,
     pub(crate) orders: Orders,
     pub(crate) writes: Writes,
+    /// What was seen of each rollout since its stage began.
+    pub(crate) watches: BTreeMap<DependencyName, Watch>,
     pub(crate) alerts: AlertBook,
     /// The newest reading of how busy each dependency is.
     pub(crate) utilisation: BTreeMap<DependencyName, Utilisation>,
@@ -118,12 +145,14 @@ impl Controller {
                     .into_iter()
                     .map(|kill| (kill.scope.clone(), kill))
                     .collect(),
+                rollouts: BTreeMap::new(),
             },
             revisions_used,
             routes,
             fleet: Fleet::default(),
             orders: Orders::default(),
             writes: Writes::default(),
+            watches: BTreeMap::new(),
             alerts: AlertBook::restore(restored.alerts),
             utilisation: BTreeMap::new(),
             counters: ControllerView::default(),
@@ -135,6 +164,7 @@ impl Controller {
             effects: VecDeque::new(),
         };
         controller.lose_switchbacks(now, &restored.switchbacks);
+        controller.restore_rollouts(now, restored.rollouts);
         controller.begin_epoch(now);
         controller
     }
@@ -232,7 +262,16 @@ impl Controller {
         }
     }
 
-    /// The revision in force for a dependency; 0: none.
+    /// The newest revision of a dependency's policy, also where only a share of the agents holds it
+    /// so far; 0: none.
+    pub(crate) fn newest_revision(&self, dependency: &DependencyName) -> Revision {
+        match self.rules.rollouts.get(dependency) {
+            Some(rollout) => rollout.next.revision,
+            None => self.revision(dependency),
+        }
+    }
+
+    /// The revision in force for a dependency, for agents in no rollout's share; 0: none.
     pub(crate) fn revision(&self, dependency: &DependencyName) -> Revision {
         self.rules
             .policies

@@ -12,6 +12,8 @@ use hedgerow_protocol::session::Held;
 use hedgerow_protocol::units::Ratio;
 use serde::{Deserialize, Serialize};
 
+use crate::rollout::RolloutPlan;
+
 /// One stream of one agent, numbered by the server and never used again in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConnectionId(pub u64);
@@ -188,8 +190,26 @@ pub enum Order {
         /// The revision it was made from; another one in force meanwhile refuses it. None: whatever
         /// is in force.
         expected: Option<Revision>,
+        /// In which steps; None: for every agent at once. Either way it takes the place of a rollout
+        /// under way.
+        rollout: Option<RolloutPlan>,
     },
-    /// The kill switch.
+    /// The next step of a rollout, without waiting for it; after the last the new policy is in force
+    /// for everybody.
+    AdvanceRollout {
+        /// Of which dependency.
+        dependency: DependencyName,
+        /// The revision that is rolled out; another one meanwhile refuses it. None: whichever is.
+        expected: Option<Revision>,
+    },
+    /// A rollout is taken back: the old policy is in force again, as a new revision.
+    AbortRollout {
+        /// Of which dependency.
+        dependency: DependencyName,
+        /// See [`Order::AdvanceRollout`].
+        expected: Option<Revision>,
+    },
+    /// The kill switch. Engaged, it takes back the rollouts of what it covers.
     Kill {
         /// For what.
         scope: KillScope,

@@ -78,6 +78,8 @@ impl Controller {
         fresh: bool,
     ) {
         let key = self.keep_route(&report.route, now);
+        let rollout = self.rules.rollouts.get(&key.dependency);
+        let rollout = rollout.map(|it| (it.share, it.next.revision));
         let mut instance = InstanceId::from_u128(0);
         if let Some(agent) = self.fleet.attached.get_mut(&connection) {
             instance = agent.joined.instance;
@@ -98,8 +100,10 @@ impl Controller {
         };
         route.used = now;
         let Some(delta) = delta else { return };
-        // What is counted together under `__other__` has nothing to be compared with.
-        let reception = if fresh && !key.is_other() {
+        // What is counted together under `__other__` has nothing to be compared with, nor has an
+        // agent that is to do otherwise than the rest.
+        let apart = rollout.is_some_and(|(share, _)| share.has(instance));
+        let reception = if fresh && !key.is_other() && !apart {
             let counts = Counts::of(delta, &report, route.memory.threshold.value());
             route
                 .bench
@@ -114,6 +118,7 @@ impl Controller {
         }
         route.totals.add(delta);
         if fresh {
+            route.see(rollout, instance, delta, &report);
             let arrival = Arrival {
                 connection,
                 delta: *delta,

@@ -18,6 +18,7 @@ mod pools;
 mod publish;
 mod push;
 mod quarantine;
+pub mod rollout;
 mod route;
 pub mod share;
 mod start;

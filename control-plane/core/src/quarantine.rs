@@ -117,6 +117,14 @@ impl Bench {
         }
     }
 
+    /// What agents are told was not alike for all and now is: they are compared by what comes from
+    /// here on. Who is left out stays so.
+    pub(crate) fn begin_anew(&mut self) {
+        for record in self.records.values_mut() {
+            record.begin_anew();
+        }
+    }
+
     /// Whether what the agent says is left out.
     pub(crate) fn is_out(&self, connection: ConnectionId) -> bool {
         self.records.get(&connection).is_some_and(Record::is_out)

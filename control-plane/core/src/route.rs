@@ -14,6 +14,7 @@ use crate::memory::Memory;
 use crate::minute::Open;
 use crate::moment::Moment;
 use crate::quarantine::Bench;
+use crate::rollout::{Share, Trial};
 use crate::share::Lent;
 use crate::start::Starters;
 use crate::switchback::Switchbacks;
@@ -75,6 +76,8 @@ pub(crate) struct Census {
     pub(crate) holding: u64,
     /// The most replicas any of them can pick from.
     pub(crate) replicas_max: u32,
+    /// Which of them are to hold a rollout's new policy, and what then.
+    pub(crate) trial: Option<(Share, Option<Stamp>)>,
     /// Those that refused what is wanted.
     pub(crate) refusals: Vec<(hedgerow_protocol::ids::InstanceId, String)>,
 }
@@ -116,6 +119,10 @@ pub(crate) struct Route {
     /// Agents that start with an empty bucket.
     pub(crate) starters: Starters,
     pub(crate) census: Census,
+    /// What agents that hold a rollout's new policy are told, while one runs.
+    pub(crate) trial: Option<Box<Trial>>,
+    /// When the controller last took a rollout back, and why: for the alert.
+    pub(crate) reverted: Option<(Moment, String)>,
     /// When an agent last reported it, or asked for it.
     pub(crate) used: Moment,
     /// All that was counted since this controller started.
@@ -176,6 +183,8 @@ impl Route {
             bench: Bench::default(),
             starters: Starters::default(),
             census: Census::default(),
+            trial: None,
+            reverted: None,
             used: now,
             totals: Totals::default(),
             seconds_over_budget: 0,

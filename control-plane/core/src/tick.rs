@@ -7,7 +7,7 @@ use std::time::Duration;
 use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::policy::Policy;
 
-use crate::alert::Observed;
+use crate::alert::{Observed, REVERTED_FIRES};
 use crate::controller::{Controller, Rules};
 use crate::decide::errors::PUSH_BACK_LIMIT;
 use crate::decide::goal::InForce;
@@ -23,7 +23,7 @@ use crate::route::{Census, Place, Route};
 use crate::view::{Mark, MarkKind};
 
 /// A probation list changes at most this often: each change is stored and sent to every agent.
-const PROBATION_LASTS: Duration = Duration::from_secs(5);
+pub(crate) const PROBATION_LASTS: Duration = Duration::from_secs(5);
 /// Refusals shown for a route: the reason is mostly the same.
 const REFUSALS_SHOWN: usize = 100;
 /// Agents quarantined or let go in a tick that are told of one by one.
@@ -61,11 +61,18 @@ impl Controller {
                     .decision
                     .as_ref()
                     .is_some_and(|decision| decision.over_budget)
+                // What an agent may send goes by its policy: of two, the larger counts.
+                && route
+                    .trial
+                    .as_ref()
+                    .and_then(|trial| trial.decision.as_ref())
+                    .is_none_or(|decision| decision.over_budget)
             {
                 route.seconds_over_budget += 1;
             }
         }
         self.share_out(now);
+        self.steer_rollouts(now);
         self.raise_alerts(now);
         self.draw_courses(now);
         self.persist_changes();
@@ -97,6 +104,9 @@ impl Controller {
         route.windows.push(slice, since_last);
         if let Some(slice) = route.windows.last() {
             route.minute.add(slice);
+        }
+        if let Some(trial) = &mut route.trial {
+            trial.seen.tick();
         }
         let mut records = Vec::new();
         for (number, change) in changes.iter().enumerate() {
@@ -139,6 +149,11 @@ impl Controller {
         self.fleet.place(self.routes.keys());
         let begin = |key| Census {
             wanted: self.wanted(key),
+            trial: self
+                .rules
+                .rollouts
+                .get(&key.dependency)
+                .map(|it| (it.share, self.wanted_in_trial(key))),
             ..Census::default()
         };
         let mut counted: Vec<_> = self.routes.keys().map(begin).collect();
@@ -171,12 +186,25 @@ impl Controller {
         rules: &Rules,
         memory: &Memory,
     ) -> (Decision, Memory) {
+        let policy = rules.policies.get(&key.dependency).map(|it| &*it.policy);
+        self.decide_by(now, key, route, rules, policy, memory)
+    }
+
+    /// What would be decided for a route by `policy`, with the kill switches of `rules`.
+    pub(crate) fn decide_by(
+        &self,
+        now: Moment,
+        key: &RouteKey,
+        route: &Route,
+        rules: &Rules,
+        policy: Option<&Policy>,
+        memory: &Memory,
+    ) -> (Decision, Memory) {
         let killed_by = rules
             .kills
             .values()
             .find(|kill| kill.engaged && covers(&kill.scope, key))
             .map(|kill| kill.actor.name.as_str());
-        let policy = rules.policies.get(&key.dependency).map(|it| &*it.policy);
         let pool = policy.and_then(Policy::pool);
         let situation = Situation {
             now,
@@ -260,6 +288,7 @@ impl Controller {
         route.decision = Some(decision);
         self.writes.note(records);
         self.refresh_live(key);
+        self.judge_trial(now, key);
     }
 
     fn raise_alerts(&mut self, now: Moment) {
@@ -274,6 +303,11 @@ impl Controller {
                     budget: policy.map(|it| it.policy.budget().get()),
                     lent: route.lent.as_ref().map(|lent| lent.budget.get()),
                     replicas: &route.replicas,
+                    reverted: route
+                        .reverted
+                        .as_ref()
+                        .filter(|(at, _)| now.since(*at) < REVERTED_FIRES)
+                        .map(|(_, why)| why.as_str()),
                 })
             })
             .collect();
@@ -328,7 +362,11 @@ impl Controller {
 impl Census {
     fn count(&mut self, agent: &crate::fleet::Agent, state: &crate::fleet::AgentRoute) {
         self.attached += 1;
-        let Some(wanted) = self.wanted else {
+        let wanted = match self.trial {
+            Some((share, wanted)) if share.has(agent.joined.instance) => wanted,
+            _ => self.wanted,
+        };
+        let Some(wanted) = wanted else {
             return self.count_reporting(agent, state);
         };
         if state.held == Some(wanted) {

@@ -8,6 +8,7 @@
 mod gain;
 mod millis;
 mod quarantine;
+mod rollout;
 mod switchback;
 mod utilisation;
 
@@ -29,6 +30,7 @@ use crate::moment::Moment;
 
 pub use gain::{NoGain, PoolView};
 pub use quarantine::QuarantineView;
+pub use rollout::{GuardFigure, RolloutView};
 pub use switchback::{ArmView, DifferenceView, RoundView, SwitchbackResult, SwitchbackView};
 pub use utilisation::UtilisationView;
 
@@ -75,6 +77,9 @@ pub struct PolicyView {
     pub policy: Policy,
     /// Since when.
     pub since: Moment,
+    /// Where it is in force for a share of the agents only: how far it has got. The others hold
+    /// [`RolloutView::base`].
+    pub rollout: Option<RolloutView>,
 }
 
 /// An engaged kill switch and how far it has got.
@@ -460,6 +465,8 @@ pub enum AlertRule {
     ReplicaSlow,
     /// A replica is what fails.
     ReplicaFailing,
+    /// A rollout of a policy was taken back by the controller.
+    RolloutReverted,
 }
 
 impl AlertRule {
@@ -471,6 +478,7 @@ impl AlertRule {
             Self::HedgingDisabled => "HedgingDisabled",
             Self::ReplicaSlow => "ReplicaSlow",
             Self::ReplicaFailing => "ReplicaFailing",
+            Self::RolloutReverted => "RolloutReverted",
         }
     }
 }

@@ -212,9 +212,11 @@ impl From<ActError> for Problem {
                 detail,
             ),
             ActError::Refused(OrderError::Stale { current, .. }) => Self::stale(detail, current),
-            ActError::Refused(OrderError::UnknownRoute(_) | OrderError::UnknownDependency(_)) => {
-                Self::not_found(detail)
-            }
+            ActError::Refused(
+                OrderError::UnknownRoute(_)
+                | OrderError::UnknownDependency(_)
+                | OrderError::NoRollout(_),
+            ) => Self::not_found(detail),
             ActError::Refused(OrderError::OutOfRange { field, problem }) => {
                 Self::invalid(vec![FieldProblem::new(field, problem)])
             }

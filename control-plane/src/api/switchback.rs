@@ -11,7 +11,7 @@ use super::body::Object;
 use super::caller::Caller;
 use super::look::Route;
 use super::problem::Problem;
-use super::steer::{Done, only_reason};
+use super::steer::Done;
 use crate::acts::Acting;
 
 #[derive(Debug, Serialize)]
@@ -62,7 +62,7 @@ pub(super) async fn stop(
     Route(route): Route,
     body: Object,
 ) -> Result<Json<Done>, Problem> {
-    let reason = only_reason(body)?;
+    let reason = body.only_reason()?;
     let acting = Acting {
         engine: &state.engine,
         operator: &operator,

@@ -24,6 +24,7 @@ impl Store {
             alerts: self.firing_alerts().await?,
             points: self.newest_points().await?,
             switchbacks: self.open_switchbacks().await?,
+            rollouts: self.rollouts().await?,
         })
     }
 
@@ -111,7 +112,7 @@ impl Store {
 /// The policy; where it does not read as one, that its dependency is observed: nothing unread is put
 /// in force, and one bad row does not keep the whole fleet without its controller. The revision
 /// stays, so that the next policy gets a higher one.
-fn policy_or_observing(row: &SqliteRow) -> Option<(Revision, Policy, Moment)> {
+pub(super) fn policy_or_observing(row: &SqliteRow) -> Option<(Revision, Policy, Moment)> {
     let error = match policy(row) {
         Ok(policy) => return Some(policy),
         Err(error) => error.in_full(),
@@ -173,7 +174,7 @@ fn kill(row: &SqliteRow) -> Result<KillState, StoreError> {
     })
 }
 
-fn mode(row: &SqliteRow) -> Result<ModeState, StoreError> {
+pub(super) fn mode(row: &SqliteRow) -> Result<ModeState, StoreError> {
     const TABLE: &str = "modes";
     let route = route(TABLE, row)?;
     let mode: Mode = parsed(TABLE, &route.to_string(), row.try_get("mode")?)?;
@@ -258,7 +259,7 @@ fn named<T: DeserializeOwned>(
     serde_json::from_value(name.into()).map_err(|e| unreadable(table, row, &e))
 }
 
-fn unreadable(table: &'static str, row: &str, problem: &impl ToString) -> StoreError {
+pub(super) fn unreadable(table: &'static str, row: &str, problem: &impl ToString) -> StoreError {
     StoreError::Unreadable {
         table,
         row: row.into(),

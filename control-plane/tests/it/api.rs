@@ -2,6 +2,7 @@
 
 mod policies;
 mod refused;
+mod rollout;
 mod steered;
 mod whatif;
 mod who;

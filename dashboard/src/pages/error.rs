@@ -65,6 +65,7 @@ pub(crate) fn describe(error: &ActError) -> (StatusCode, &'static str) {
         ActError::Refused(OrderError::UnknownRoute(_) | OrderError::UnknownDependency(_)) => {
             (StatusCode::NOT_FOUND, "Not known")
         }
+        ActError::Refused(OrderError::NoRollout(_)) => (StatusCode::NOT_FOUND, "Not under way"),
         ActError::Refused(OrderError::OutOfRange { .. }) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "Out of range")
         }

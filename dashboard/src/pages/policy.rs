@@ -2,6 +2,7 @@
 //! earlier revisions to go back to.
 
 mod draft;
+pub(crate) mod rollout;
 
 use askama::Template;
 use axum::Extension;
@@ -24,6 +25,7 @@ use crate::fragment::html;
 use crate::guard::Viewer;
 use crate::router::App;
 use draft::{Change, Checked, Typed, aim_words, changes};
+use rollout::Rollout;
 
 #[derive(Debug, Template)]
 #[template(path = "policy.html", blocks = ["page", "review"])]
@@ -47,6 +49,11 @@ struct PolicyPage {
     history: Vec<HistoryRow>,
     history_problem: Option<String>,
     can_edit: bool,
+    /// How far the newest revision has got, where it is put in force in steps.
+    rollout: Rollout,
+    /// The share of the agents that has it so far.
+    share: Option<String>,
+    can_take_back: bool,
 }
 
 #[derive(Debug)]
@@ -107,7 +114,7 @@ impl PolicyPage {
                 "overview",
                 viewer,
                 &snapshot,
-                "page=frame",
+                &format!("page=policy&dependency={dependency}"),
             ),
             address: policy_address(&dependency),
             routes: snapshot
@@ -128,6 +135,9 @@ impl PolicyPage {
             history: history_rows(&history, in_force.map(|p| p.revision)),
             history_problem,
             can_edit: viewer.operator.role >= Role::Editor,
+            can_take_back: viewer.operator.role >= Role::Operator,
+            rollout: Rollout::new(&snapshot, &dependency),
+            share: Rollout::share(&snapshot, &dependency),
             expected: parts.expected,
             problem: parts.problem,
             meanwhile: parts.meanwhile,
@@ -324,9 +334,11 @@ pub(crate) async fn save<B: Backend>(
         );
     };
     let reason = parts.typed.reason.trim().to_owned();
+    let expected = expected.map(Revision);
+    let plan = parts.typed.plan();
     let saved = app
         .backend
-        .set_policy(&viewer.operator, policy, expected.map(Revision), &reason)
+        .set_policy(&viewer.operator, policy, expected, plan, &reason)
         .await;
     match saved {
         Ok(_) => Redirect::to(&policy_address(&dependency)).into_response(),
@@ -421,6 +433,7 @@ pub(crate) async fn revert<B: Backend>(
             &viewer.operator,
             old.policy,
             expected.map(Revision),
+            None,
             &reason,
         )
         .await;

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_core::effect::Transition;
+use hedgerow_core::event::{Actor, Via};
 use hedgerow_core::moment::Moment;
+use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_core::view::{
-    Acked, ControllerView, Evidence, Figures, FleetSnapshot, Mark, MarkKind, Named, NoData, Point,
-    PolicyView, ReplicaView, RouteView,
+    Acked, ControllerView, Evidence, Figures, FleetSnapshot, GuardFigure, Mark, MarkKind, Named,
+    NoData, Point, PolicyView, ReplicaView, RolloutView, RouteView,
 };
 use hedgerow_protocol::directive::{Mode, OffReason, Stamp};
 use hedgerow_protocol::ids::{
@@ -89,6 +91,7 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
                 revision: Revision(3),
                 policy: hedging(d),
                 since: START.plus(Duration::from_secs(0)),
+                rollout: None,
             };
             (dependency(d), view)
         })
@@ -98,6 +101,7 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
                 revision: Revision(1),
                 policy: hedging("shipping"),
                 since: START,
+                rollout: None,
             },
         )])
         .collect();
@@ -492,5 +496,39 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         transitions: transitions(key, story, at),
         utilisation: None,
         switchback: None,
+    }
+}
+
+/// A rollout in its second step.
+pub(crate) fn rollout(plan: &RolloutPlan, base: Revision, base_policy: Policy) -> RolloutView {
+    let figure = |what: &str, new, old, unit: &str| GuardFigure {
+        route: route("catalog", "get-item"),
+        what: what.into(),
+        new,
+        old,
+        unit: unit.into(),
+    };
+    RolloutView {
+        base,
+        base_policy,
+        actor: Actor {
+            name: "dana".into(),
+            via: Via::Page,
+        },
+        stages: plan.stages().to_vec(),
+        stage: 2,
+        share: plan.stages()[1],
+        since: START,
+        stay: plan.stay(),
+        next_at: START.plus(plan.stay()),
+        agents_in: 9,
+        agents_holding: 8,
+        agents: 40,
+        calls: 12_345,
+        guard: vec![
+            figure("calls failed", Some(0.52), Some(0.61), "%"),
+            figure("callers' p99", Some(61.25), None, "ms"),
+        ],
+        words: "well so far".into(),
     }
 }

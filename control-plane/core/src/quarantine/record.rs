@@ -146,6 +146,14 @@ impl Record {
         None
     }
 
+    /// See [`Bench::begin_anew`](super::Bench::begin_anew).
+    pub(super) fn begin_anew(&mut self) {
+        self.second = Counts::default();
+        self.latest = Counts::default();
+        self.recent = Counts::default();
+        self.ticks_out = 0;
+    }
+
     /// Its stream ended: what waited is nobody's any more.
     pub(super) fn part(&mut self) {
         self.second = Counts::default();

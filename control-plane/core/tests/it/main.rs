@@ -19,6 +19,7 @@ mod quarantine;
 mod random;
 mod reports;
 mod restart;
+mod rollout;
 mod store;
 mod switchback;
 mod traffic;

@@ -10,6 +10,7 @@ use hedgerow_core::event::{
     Actor, ConnectionId, Departure, Event, KillScope, Order, RequestId, Settings, Via,
 };
 use hedgerow_core::moment::Moment;
+use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_core::view::{FleetSnapshot, RouteView};
 use hedgerow_protocol::directive::DirectiveSet;
 use hedgerow_protocol::ids::{DependencyName, RouteKey, Sequence};
@@ -258,9 +259,20 @@ pub(crate) fn policy_with(change: impl FnOnce(&mut PolicyDraft)) -> Policy {
     draft.try_into().unwrap()
 }
 
+/// In steps: a quarter of the agents, half, all, 30 s each.
+pub(crate) fn roll_out(policy: Policy) -> Order {
+    let stay = Duration::from_secs(30);
+    Order::SetPolicy {
+        policy: Box::new(policy),
+        expected: None,
+        rollout: Some(RolloutPlan::new(vec![0.25, 0.5, 1.0], stay).unwrap()),
+    }
+}
+
 pub(crate) fn set(policy: Policy) -> Order {
     Order::SetPolicy {
         policy: Box::new(policy),
         expected: None,
+        rollout: None,
     }
 }

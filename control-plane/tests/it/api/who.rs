@@ -168,6 +168,8 @@ fn acts() -> Vec<(&'static str, &'static str, Value, Role, u16)> {
     const RELEASE: &str = "/api/v1/routes/catalog/get/release";
     const ACCEPT: &str = "/api/v1/routes/catalog/get/accept-base";
     const SWITCHBACK: &str = "/api/v1/routes/catalog/get/switchback";
+    const ROLLOUT: &str = "/api/v1/policies/catalog/rollout";
+    const ADVANCE: &str = "/api/v1/policies/catalog/rollout/advance";
     const BUSY: &str = "/api/v1/dependencies/search/utilisation";
     let policy = json!({"intent": "hedge", "reason": "test"});
     let kill = json!({"scope": "everything", "engaged": true, "reason": "test"});
@@ -180,6 +182,8 @@ fn acts() -> Vec<(&'static str, &'static str, Value, Role, u16)> {
         ("post", ACCEPT, reason(), Role::Editor, 404),
         ("post", SWITCHBACK, reason(), Role::Operator, 404),
         ("delete", SWITCHBACK, reason(), Role::Operator, 404),
+        ("delete", ROLLOUT, reason(), Role::Operator, 404),
+        ("post", ADVANCE, reason(), Role::Editor, 404),
         ("put", BUSY, busy, Role::Operator, 404),
     ]
 }

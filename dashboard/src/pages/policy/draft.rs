@@ -1,5 +1,6 @@
 //! What was typed, kept as it was typed; what it comes to; and how two policies differ.
 
+use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_protocol::ids::DependencyName;
 use hedgerow_protocol::limits::{ATTEMPTS_MAX, BUDGET_MAX};
 use hedgerow_protocol::policy::{
@@ -7,6 +8,9 @@ use hedgerow_protocol::policy::{
     PolicyErrors,
 };
 use serde::Deserialize;
+
+/// The value of the field `rollout` for a share of the agents first.
+const STEPS: &str = "steps";
 
 /// The form's fields, word for word.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -28,6 +32,8 @@ pub(crate) struct Typed {
     pub(super) attempts: String,
     /// A checkbox, too.
     pub(super) hedge_on_error: Option<String>,
+    /// `steps`: for a share of the agents first; otherwise for all at once.
+    pub(super) rollout: String,
     pub(super) reason: String,
     pub(super) expected: String,
     /// `review`: show what would change; anything else saves.
@@ -90,6 +96,11 @@ impl Typed {
         Self { reason, ..self }
     }
 
+    /// In which steps it is to be put in force; None: for all agents at once.
+    pub(super) fn plan(&self) -> Option<RolloutPlan> {
+        (self.rollout == STEPS).then(RolloutPlan::default)
+    }
+
     /// The revision the form was filled from.
     pub(super) fn expected(&self) -> Option<u64> {
         self.expected.trim().parse().ok()
@@ -99,6 +110,7 @@ impl Typed {
     pub(super) fn check(&self, dependency: &DependencyName) -> Checked {
         let mut reader = Reader::default();
         let draft = self.read(dependency, &mut reader);
+        reader.rollout(&self.rollout);
         let Reader { mut errors } = reader;
         match Policy::try_from(draft) {
             Ok(policy) => Checked {
@@ -203,6 +215,14 @@ impl Reader {
             return None;
         }
         self.number(field, text, expected)
+    }
+
+    /// Nothing: for all at once.
+    fn rollout(&mut self, text: &str) {
+        if !["", "all", STEPS].contains(&text) {
+            self.errors
+                .push(("rollout", "expected one of all, steps".into()));
+        }
     }
 
     fn intent(&mut self, text: &str) -> Intent {
