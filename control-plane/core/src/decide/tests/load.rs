@@ -10,12 +10,12 @@ use super::world::World;
 use crate::decide::Utilisation;
 use crate::moment::Moment;
 
-fn busy(second: u64, value: f64) -> Option<Utilisation> {
-    Some(Utilisation {
+fn busy(second: u64, value: f64) -> Utilisation {
+    Utilisation {
         value: Ratio::clamped(value),
         at: Moment::from_millis(second * 1_000),
         valid_for: Duration::from_secs(20),
-    })
+    }
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn what_is_shared_and_how_busy_it_is_cut_the_budget_both() {
     setup.expensive = |_| STALLS / 2.0;
     setup.script = |second, script: &mut Script| {
         if second == 60 {
-            script.utilisation = busy(second, 0.7);
+            script.utilisation = Some(busy(second, 0.7));
         }
     };
     let world = World::run(setup, 85);
@@ -54,7 +54,7 @@ fn at_80_percent_not_even_a_probe_is_sent_and_then_it_comes_back() {
     });
     setup.script = |second, script: &mut Script| {
         if second == 50 {
-            script.utilisation = busy(second, 0.8);
+            script.utilisation = Some(busy(second, 0.8));
         }
     };
     let world = World::run(setup, 150);
