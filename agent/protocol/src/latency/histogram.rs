@@ -135,6 +135,24 @@ impl Histogram {
         Ok(())
     }
 
+    /// Adds to neighbouring buckets from `first` on, a count to each. All or nothing.
+    pub fn add_to_buckets(&mut self, first: usize, counts: &[u32]) -> Result<(), CountError> {
+        let until = first + counts.len();
+        let slots = self.counts.get_mut(first..until);
+        let slots = slots.ok_or(CountError::NoSuchBucket(until.saturating_sub(1)))?;
+        let added: u64 = counts.iter().copied().map(u64::from).sum();
+        if added == 0 {
+            return Ok(());
+        }
+        self.count = sum(self.count, added)?;
+        for (slot, count) in slots.iter_mut().zip(counts) {
+            *slot += u64::from(*count);
+        }
+        self.uses(first);
+        self.uses(until - 1);
+        Ok(())
+    }
+
     /// Adds all counts of another histogram, dense or sparse. All or nothing.
     pub fn add(&mut self, other: &impl Counts) -> Result<(), CountError> {
         self.count = sum(self.count, other.count())?;

@@ -217,7 +217,10 @@ fn tell_times(row: &str, all: &[Took], seconds: f64, unit: (&str, f64)) -> Resul
             (&names[3], percentile(&cpu, 0.5) * times),
             (&names[4], percentile(&cpu, 0.99) * times),
             ("measured", all.len() as f64),
-            ("cpu_ms_in_a_second", cpu.iter().sum::<f64>() / seconds * 1e3),
+            (
+                "cpu_ms_in_a_second",
+                cpu.iter().sum::<f64>() / seconds * 1e3,
+            ),
         ],
     )?;
     Ok(p99)
