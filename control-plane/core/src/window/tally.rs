@@ -45,6 +45,24 @@ impl Tally {
         }
     }
 
+    /// Takes away what was added before. Where a sum was saturated, at least nothing is left.
+    pub fn subtract(&mut self, other: &Self) {
+        let mut from = 0;
+        for taken in &other.0 {
+            let rest = self.0[from..].iter();
+            from += rest.take_while(|row| row.number < taken.number).count();
+            let Some(row) = self.0.get_mut(from) else {
+                break;
+            };
+            if row.number == taken.number {
+                for (held, less) in row.counts.iter_mut().zip(taken.counts) {
+                    *held = held.saturating_sub(less);
+                }
+            }
+        }
+        self.0.retain(|row| row.counts != [0; ROW]);
+    }
+
     /// Adds all of it to a dense histogram.
     pub fn add_to(&self, sum: &mut Histogram) {
         for row in &self.0 {
@@ -104,6 +122,23 @@ mod tests {
             tally.add_to(&mut sum);
             prop_assert_eq!(tally.count(), dense.count());
             prop_assert_eq!(sum, dense);
+        }
+
+        #[test]
+        fn what_was_added_can_be_taken_away(
+            kept in prop::collection::btree_map(0_u16..1017, 1_u64..1_000_000, 0..40),
+            taken in prop::collection::btree_map(0_u16..1017, 1_u64..1_000_000, 0..40),
+        ) {
+            let of = |pairs| {
+                let mut tally = Tally::default();
+                tally.add_sparse(&SparseHistogram::try_from_pairs(pairs).unwrap());
+                tally
+            };
+            let (kept, taken) = (of(kept), of(taken));
+            let mut both = kept.clone();
+            both.add(&taken);
+            both.subtract(&taken);
+            prop_assert_eq!(both, kept);
         }
     }
 
