@@ -110,11 +110,9 @@ pub(crate) struct Route {
     pub(crate) slice: Slice,
     /// What was reported besides, to be weighed at the tick.
     pub(crate) heavy: Vec<Arrival>,
-    /// How much each agent said since the last tick.
-    pub(crate) loads: BTreeMap<ConnectionId, f64>,
     /// What may count in full without knowing what others say.
     pub(crate) light: f64,
-    /// Which agents' words are left out of all of these.
+    /// How much each agent said since the last tick, and whose words are left out.
     pub(crate) bench: Bench,
     /// Agents that start with an empty bucket.
     pub(crate) starters: Starters,
@@ -178,7 +176,6 @@ impl Route {
             relearned: None,
             slice: Slice::default(),
             heavy: Vec::new(),
-            loads: BTreeMap::new(),
             light: 0.0,
             bench: Bench::default(),
             starters: Starters::default(),
