@@ -12,7 +12,7 @@ use crate::mode::InForce;
 
 /// Whose turn it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(crate) enum Turn {
     /// Everyone's, always.
     Everyone,
     /// This agent's, and that of others.
@@ -23,7 +23,7 @@ pub(super) enum Turn {
 
 impl Turn {
     /// What a finished call earns in it, and the most tokens that are kept.
-    pub(super) fn allows(self, in_force: &InForce) -> (f64, f64) {
+    pub(crate) fn allows(self, in_force: &InForce) -> (f64, f64) {
         let earned = match (self, &in_force.arming) {
             (Self::Unarmed, _) => return (0.0, 0.0),
             (Self::Armed, Some(arming)) => arming.earned(in_force.budget).get(),
@@ -34,7 +34,7 @@ impl Turn {
 
     /// It comes after `before`, or goes on by other values: so calls earn and pay from now on. Returns
     /// what it [allows](Self::allows).
-    pub(super) fn begin(
+    pub(crate) fn begin(
         self,
         before: Self,
         in_force: &InForce,
@@ -52,19 +52,19 @@ impl Turn {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     agent: InstanceId,
     /// The last seed, and when it first came.
     began: Option<(u64, Duration)>,
 }
 
 impl Turns {
-    pub(super) fn new(agent: InstanceId) -> Self {
+    pub(crate) fn new(agent: InstanceId) -> Self {
         Self { agent, began: None }
     }
 
     /// Whose turn it is `now`.
-    pub(super) fn at(&mut self, arming: Option<&Arming>, now: Duration) -> Turn {
+    pub(crate) fn at(&mut self, arming: Option<&Arming>, now: Duration) -> Turn {
         let Some(arming) = arming else {
             return Turn::Everyone;
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hedgerow_core::event::{ConnectionId, Departure, Event as Told, Joined};
-use hedgerow_protocol::ids::{Incarnation, InstanceId, ServiceName};
+use hedgerow_protocol::ids::{Incarnation, ServiceName};
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::Effective;
 use hedgerow_protocol::session::held_hash;
@@ -11,7 +11,7 @@ use hedgerow_protocol::units::Threshold;
 
 use super::calls::Calls;
 use super::{Event, PUSH_TAKES, SECOND, World, setting};
-use crate::agent::{Agent, Liar};
+use crate::agent::{Agent, Liar, instance};
 use crate::chance::{Random, Stream};
 use crate::client::Client;
 use crate::scenario::{FaultKind, Lie};
@@ -210,7 +210,7 @@ impl World<'_> {
         let joined = Joined {
             connection,
             service: service(),
-            instance: InstanceId::from_u128(u128::from(number) + 1),
+            instance: instance(number as usize),
             incarnation: Incarnation(agent.incarnation),
             zone: None,
             version: env!("CARGO_PKG_VERSION").into(),
@@ -284,7 +284,7 @@ impl World<'_> {
             self.forget(call);
         }
         let old = &mut self.agents[number as usize];
-        let mut new = Agent::new(now, old.incarnation + 1, self.names.len());
+        let mut new = Agent::new(number as usize, now, old.incarnation + 1, self.names.len());
         new.log = old.log.begun_anew();
         new.plain = old.plain.is_some().then(Box::default);
         new.liar = old.liar.is_some().then(Box::<Liar>::default);

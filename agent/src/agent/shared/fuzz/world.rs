@@ -239,7 +239,10 @@ fn check_limits(route: &RouteState, holds: Holds) -> String {
     assert!(gate.probability() <= 1 << 24 && gate.holdout() <= 1 << 24);
     assert!(gate.attempts() <= ATTEMPTS_MAX, "{}", gate.attempts());
     let (earned, tokens) = (route.bucket.earned(), route.bucket.tokens());
-    assert!(gate.armed() || earned.max(tokens) <= 0.0, "{earned} {tokens}");
+    assert!(
+        gate.armed() || earned.max(tokens) <= 0.0,
+        "{earned} {tokens}"
+    );
     let may_hedge = holds.is_some_and(|(_, mode)| mode.hedges());
     assert!(!gate.open() || may_hedge, "open, and held is {holds:?}");
     assert_eq!(gate.open(), effective.mode.hedges());
