@@ -14,7 +14,7 @@ use crate::scenario::Pick;
 
 /// One hedged call in ten lets its loser finish.
 const WATCHED_SHARE: f64 = 0.1;
-/// A thousandth of a second, for when nobody calls.
+/// A tenth of a second, for when nobody calls.
 const PATIENCE: u64 = 100_000;
 
 impl World<'_> {
