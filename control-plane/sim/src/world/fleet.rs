@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hedgerow_core::event::{ConnectionId, Departure, Event as Told, Joined};
 use hedgerow_protocol::ids::{Incarnation, InstanceId, ServiceName};
-use hedgerow_protocol::latency::Histogram;
+use hedgerow_protocol::latency::{Histogram, SparseHistogram};
 use hedgerow_protocol::report::Effective;
 use hedgerow_protocol::session::held_hash;
 use hedgerow_protocol::units::Threshold;
@@ -67,7 +67,7 @@ impl World<'_> {
         };
         let ages = in_flight(&agent.alive, agent.in_force.threshold, &self.calls, now);
         let ages = if ages.is_empty() {
-            Default::default()
+            SparseHistogram::default()
         } else {
             ages.to_sparse()
         };

@@ -2,6 +2,7 @@
 //! threshold, at most one hedge, the first answer wins, losers are stopped or watched.
 
 use hedgerow_protocol::report::Refusal;
+use hedgerow_protocol::units::Threshold;
 
 use super::calls::{Call, CallId, Copy, Role, Work};
 use super::queues::JobId;
@@ -132,7 +133,7 @@ impl World<'_> {
     fn threshold(&self, agent: u32) -> Option<u64> {
         let own = &self.agents[agent as usize];
         let threshold = match self.variation.client {
-            Client::Hedgerow => own.in_force.threshold.map(|it| it.get()),
+            Client::Hedgerow => own.in_force.threshold.map(Threshold::get),
             Client::PlainP95 => own.plain.as_ref().and_then(|it| it.threshold()),
             Client::Bare => None,
         };
