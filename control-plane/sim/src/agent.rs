@@ -154,22 +154,15 @@ impl Agent {
         if !setting.budget {
             self.bucket.take_off();
         }
-        let same = match self.orders.directed_probation(age) {
-            Some(directed) => {
-                let same = directed == self.on_probation;
-                if !same {
-                    self.on_probation = directed.to_vec();
-                }
-                same
-            }
-            None => {
-                let own = self.own.probation();
-                let same = own == self.on_probation;
-                self.on_probation = own;
-                same
-            }
-        };
+        let wanted = self.orders.directed_probation(age);
+        let same = wanted.is_some_and(|directed| directed == self.on_probation);
         if !same {
+            let wanted = wanted.map_or_else(|| self.own.probation(), <[_]>::to_vec);
+            let same = wanted == self.on_probation;
+            self.on_probation = wanted;
+            if same {
+                return;
+            }
             let held_back = |replica: u16| {
                 let name = &setting.names[usize::from(replica)];
                 self.on_probation.contains(name)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hedgerow_core::event::{ConnectionId, Departure, Event as Told, Joined};
 use hedgerow_protocol::ids::{Incarnation, ServiceName};
-use hedgerow_protocol::latency::Histogram;
+use hedgerow_protocol::latency::{Histogram, SparseHistogram};
 use hedgerow_protocol::report::Effective;
 use hedgerow_protocol::session::held_hash;
 use hedgerow_protocol::units::Threshold;
@@ -52,7 +52,8 @@ impl World<'_> {
             in_flight(alive, beyond, calls, now)
         });
         let every = self.scenario.fleet.report_every_s;
-        if (now / SECOND).is_multiple_of(every) {
+        // Theirs are spread over the seconds, too.
+        if (now / SECOND + u64::from(number)).is_multiple_of(every) {
             self.report(number);
         }
     }
@@ -66,7 +67,7 @@ impl World<'_> {
         };
         let ages = in_flight(&agent.alive, agent.in_force.threshold, &self.calls, now);
         let ages = if ages.is_empty() {
-            Default::default()
+            SparseHistogram::default()
         } else {
             ages.to_sparse()
         };
