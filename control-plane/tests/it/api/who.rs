@@ -163,6 +163,9 @@ async fn s06_a_session_changes_nothing_from_another_site() {
     assert_eq!(get.send().await.unwrap().status(), 405);
 }
 
+const ROLLOUT: &str = "/api/v1/policies/catalog/rollout";
+const ADVANCE: &str = "/api/v1/policies/catalog/rollout/advance";
+
 #[tokio::test]
 async fn s12_a_role_does_what_it_may_and_nothing_more() {
     let standing = Standing::start().await;
@@ -179,20 +182,8 @@ async fn s12_a_role_does_what_it_may_and_nothing_more() {
             200,
         ),
         ("post", "/api/v1/kill", &kill, Role::Operator, 200),
-        (
-            "delete",
-            "/api/v1/policies/catalog/rollout",
-            &reason,
-            Role::Operator,
-            404,
-        ),
-        (
-            "post",
-            "/api/v1/policies/catalog/rollout/advance",
-            &reason,
-            Role::Editor,
-            404,
-        ),
+        ("delete", ROLLOUT, &reason, Role::Operator, 404),
+        ("post", ADVANCE, &reason, Role::Editor, 404),
         (
             "post",
             "/api/v1/routes/catalog/get/release",
