@@ -181,9 +181,8 @@ fn rollout(fields: &mut Map<String, Value>, errors: &mut Vec<FieldProblem>) -> O
         errors.push(FieldProblem::new(field, message));
         None
     };
-    let plan = match fields.remove("rollout")? {
-        Value::Object(plan) => plan,
-        _ => return wrong("rollout".into(), EXPECTED.into()),
+    let Value::Object(plan) = fields.remove("rollout")? else {
+        return wrong("rollout".into(), EXPECTED.into());
     };
     let default = RolloutPlan::default();
     let (mut stages, mut stay) = (default.stages().to_vec(), default.stay());
