@@ -420,7 +420,12 @@ fn live(
             .map(|value| threshold::limited(value, policy)),
         probability,
         budget: Budget::clamped(situation.budget(policy).get() * lent * load),
-        cap: budget::cap(windows, situation.agents, policy, memory.arming),
+        cap: budget::cap(
+            windows,
+            situation.agents,
+            situation.budget(policy),
+            memory.arming,
+        ),
         arming: memory.arming,
     }
 }

@@ -22,19 +22,24 @@ pub(super) struct Simulate {
     /// A shipped scenario's name, or a TOML file like theirs; without one they are listed.
     scenario: Option<String>,
     /// Of all chance: the same one gives the same run.
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1",
+        allow_hyphen_values = true
+    )]
     seed: u64,
     /// Agents in place of the scenario's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     agents: Option<usize>,
     /// Calls a second of the fleet in place of the scenario's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     calls_per_s: Option<f64>,
     /// Replicas in place of the scenario's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     replicas: Option<usize>,
     /// Seconds in place of the scenario's.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     seconds: Option<u64>,
     /// Who makes the calls.
     #[arg(long, value_enum, default_value = "hedgerow")]

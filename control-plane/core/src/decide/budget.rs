@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use hedgerow_protocol::latency::SurvivalCurve;
 use hedgerow_protocol::limits::CAP_MAX;
-use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::units::{Budget, Ratio};
 
 use super::arming::{Armed, rate};
@@ -86,20 +85,18 @@ impl Pushed {
     }
 }
 
-/// Most tokens an agent keeps: three where all agents' three at once stay under a tenth of the
-/// fleet's calls in a second, else one; half a second's worth of its own where that is more. One
-/// where agents are armed in turns: their number is made for that.
-pub(crate) fn cap(windows: &Windows, agents: u64, policy: &Policy, armed: Option<Armed>) -> f64 {
+/// Most tokens an agent keeps: as many as all agents can spend at once within a tenth of the fleet's
+/// calls in a second, one at least and three at most; half a second's worth of its own where that is
+/// more. What lies between counts: with two instead of one, a hundred agents of twenty calls a second
+/// each are refused a fifth of their hedges by chance instead of two fifths. One where agents are armed
+/// in turns: their number is made for that.
+pub(crate) fn cap(windows: &Windows, agents: u64, budget: Budget, armed: Option<Armed>) -> f64 {
     let (Some(rate), None, true) = (rate(windows, RATE_SLICES), armed, agents > 0) else {
         return CAP_LEAST;
     };
     let agents = agents as f64;
-    let least = if CAP_ROOMY * agents <= BURST_SHARE * rate {
-        CAP_ROOMY
-    } else {
-        CAP_LEAST
-    };
-    let worth = CAP_SECONDS * policy.budget().get() * rate / agents;
+    let least = (BURST_SHARE * rate / agents).clamp(CAP_LEAST, CAP_ROOMY);
+    let worth = CAP_SECONDS * budget.get() * rate / agents;
     least.max(worth).min(CAP_MAX)
 }
 

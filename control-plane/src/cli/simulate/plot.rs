@@ -9,6 +9,7 @@ const SIZE: (u32, u32) = (1100, 760);
 /// Heights of the panels, the last takes the rest.
 const PANELS: (u32, u32) = (360, 260);
 const FONT: &str = "sans-serif";
+const TEXT: u32 = 12;
 const THRESHOLD: RGBColor = RGBColor(0x1b, 0x7f, 0x3b);
 const CALLERS: RGBColor = RGBColor(0x1f, 0x5f, 0xbf);
 const ALONE: RGBColor = RGBColor(0x8a, 0x8a, 0x8a);
@@ -89,6 +90,9 @@ fn latencies(area: &Area<'_>, outcome: &Outcome) -> anyhow::Result<()> {
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(TRANSPARENT)
+        .label_style((FONT, TEXT))
+        .x_label_formatter(&|value| format!("{value:.0}"))
+        .axis_desc_style((FONT, TEXT))
         .y_desc("ms, logarithmic")
         .y_label_formatter(&|value| format!("{value:.0}"))
         .draw()
@@ -101,6 +105,9 @@ fn latencies(area: &Area<'_>, outcome: &Outcome) -> anyhow::Result<()> {
         chart.draw_series([shade]).map_err(failed)?;
     }
     for line in lines {
+        if line.values.iter().all(Option::is_none) {
+            continue;
+        }
         let colour = line.colour;
         for run in runs(&line.values) {
             chart
@@ -147,6 +154,9 @@ fn rates(area: &Area<'_>, outcome: &Outcome) -> anyhow::Result<()> {
         .configure_mesh()
         .disable_x_mesh()
         .light_line_style(TRANSPARENT)
+        .label_style((FONT, TEXT))
+        .x_label_formatter(&|value| format!("{value:.0}"))
+        .axis_desc_style((FONT, TEXT))
         .y_desc("hedges, % of calls")
         .y_label_formatter(&|value| format!("{value:.0}"))
         .draw()
@@ -192,6 +202,8 @@ fn modes(area: &Area<'_>, outcome: &Outcome) -> anyhow::Result<()> {
         .configure_mesh()
         .disable_mesh()
         .y_labels(0)
+        .label_style((FONT, TEXT))
+        .axis_desc_style((FONT, TEXT))
         .x_desc("seconds")
         .y_desc("mode")
         .x_label_formatter(&|value| format!("{value:.0}"))
@@ -214,7 +226,7 @@ fn modes(area: &Area<'_>, outcome: &Outcome) -> anyhow::Result<()> {
             Some(reason) => format!("{}: {reason}", change.to),
             None => change.to.to_owned(),
         };
-        let text = Text::new(words, (at, 0.98), (FONT, 12));
+        let text = Text::new(words, (at, 0.98), (FONT, TEXT));
         chart.draw_series([text]).map_err(failed)?;
     }
     Ok(())

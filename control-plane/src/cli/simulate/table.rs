@@ -74,10 +74,10 @@ fn summary(outcome: &Outcome) -> String {
         })
     };
     let mut text = format!(
-        "off {} times{}; on {} times{}\nhedged {} of calls, {} in the worst second; {} seconds over the budget\n",
-        it.offs,
+        "off {}{}; on {}{}\nhedged {} of calls, {} in the worst second; {} seconds over the budget\n",
+        times(it.offs),
         after(it.off_after_s, "it began"),
-        it.ons,
+        times(it.ons),
         after(it.on_after_s, "it ended"),
         share(it.hedge_rate),
         share(it.hedge_rate_worst),
@@ -95,6 +95,14 @@ fn summary(outcome: &Outcome) -> String {
     }
     text.push('\n');
     text
+}
+
+fn times(number: usize) -> String {
+    match number {
+        0 => "never".into(),
+        1 => "once".into(),
+        more => format!("{more} times"),
+    }
 }
 
 /// Changes, named replicas, agents left out, alerts: in that order, each by time.

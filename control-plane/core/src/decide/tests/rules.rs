@@ -102,13 +102,15 @@ fn b28_a_hundred_agents_burst_no_more_than_one() {
     for (rate, agents, expected) in [
         (600, 5, 4.8),      // half a second's worth of 120 calls/s at 8 %
         (200, 5, 3.0),      // 15 tokens are within a tenth of 200
-        (100, 5, 1.0),      // but not of 100
+        (100, 5, 2.0),      // of 100 no more than 10 are
+        (40, 5, 1.0),       // one at least
         (1_000, 100, 1.0),  // 10 calls/s each
+        (2_000, 100, 2.0),  // 20 calls/s each
         (10_000, 100, 4.0), // 100 calls/s each
         (0, 5, 1.0),
         (600, 0, 1.0),
     ] {
-        let cap = cap(&windows(rate), agents, &policy, None);
+        let cap = cap(&windows(rate), agents, policy.budget(), None);
         assert!(
             (cap - expected).abs() < 1e-9,
             "{rate} calls/s, {agents} agents: {cap}"
