@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use hedgerow_protocol::latency::SurvivalCurve;
 use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::units::Ratio;
 
 use super::primaries::healthy;
 use super::recent::Recent;
@@ -69,6 +70,23 @@ impl Aim {
             (None, None) => Self::Percentile,
         }
     }
+}
+
+/// What one look at a curve says to a policy's aim, with its own budget: the delay, and the share of
+/// crossed calls to hedge, 0 where nothing is gained. None where that is not known or the policy has
+/// no aim but its percentile.
+pub(crate) fn look(
+    curve: &SurvivalCurve,
+    policy: &Policy,
+    shared: Ratio,
+) -> Option<(Option<Duration>, f64)> {
+    let sought = Sought {
+        policy,
+        budget: policy.budget(),
+        shared,
+    };
+    let point = Search::of(Aim::of(policy), curve, &sought)?.found.point;
+    Some(point.map_or((None, 0.0), |point| (Some(point.delay), point.probability)))
 }
 
 /// Which calls are hedged.

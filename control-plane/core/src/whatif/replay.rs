@@ -1,7 +1,8 @@
 //! What a policy would have done with the traffic of the last hours, minute by minute.
 //!
 //! For each stored [`Minute`] the policy has the threshold that the minutes before it give, as a
-//! controller would have: the larger of the last minute's and the last five's quantile. The
+//! controller would have: the larger of the last minute's and the last five's quantile, or what is
+//! best for its goal. The
 //! minute's own curve then says how many calls cross and, by the [formula](super) of single
 //! reissue, what callers would have waited. Minutes are added up by their calls, so that a
 //! percentile is one of all calls and not a mean of percentiles.
@@ -13,9 +14,10 @@ use hedgerow_protocol::directive::OffReason;
 use hedgerow_protocol::latency::{BUCKETS, SurvivalCurve, upper_edge_us};
 use hedgerow_protocol::limits::THRESHOLD_CALLS_MIN;
 use hedgerow_protocol::policy::{Intent, Policy};
-use hedgerow_protocol::units::Threshold;
+use hedgerow_protocol::units::{Ratio, Threshold};
 
 use super::percentile::Percentile;
+use crate::decide::goal::{Aim, look};
 use crate::minute::Minute;
 use crate::moment::Moment;
 use crate::window::Attempts;
@@ -32,6 +34,7 @@ pub const ASSUMED: &[&str] = &[
     "a hedge is as slow as any call of its minute, and shares with its own call what was measured \
      to be shared; nothing, where too few hedges were sent to measure it",
     "the load of the hedges makes nothing slower",
+    "a policy hedges by its own budget, whatever its pool would lend it",
     "where hedging was switched off for a slowness that all replicas shared, it would have been so \
      under this policy",
 ];
@@ -91,7 +94,8 @@ pub fn replay(minutes: &[Minute], policy: &Policy) -> Replay {
         let threshold = state
             .threshold
             .filter(|_| policy.intent() == Intent::Hedge && off.is_none());
-        let plan = threshold.map(|delay| Sent::new(&curve, delay, policy, minute.known.phi));
+        let phi = minute.known.phi.unwrap_or(0.0).clamp(0.0, 1.0);
+        let plan = threshold.map(|delay| Sent::new(&curve, delay, state.probability, policy, phi));
         let calls = minute.calls as f64;
         let (mut alone, mut with) = (Mix::default(), Mix::default());
         alone.add(calls, &curve, None);
@@ -111,7 +115,7 @@ pub fn replay(minutes: &[Minute], policy: &Policy) -> Replay {
         });
         unhedged.merge(&alone);
         hedged.merge(&with);
-        state.learn(primaries, policy);
+        state.learn(primaries, policy, Ratio::clamped(phi));
     }
     let calls = minutes.iter().map(|minute| minute.calls).sum::<u64>();
     let share = |hedges: f64| {
@@ -135,12 +139,25 @@ pub fn replay(minutes: &[Minute], policy: &Policy) -> Replay {
 }
 
 /// What a controller would remember from minute to minute.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     threshold: Option<Duration>,
+    /// The share of crossed calls hedged.
+    probability: f64,
     /// The last minutes' primaries, oldest first.
     last: VecDeque<Attempts>,
     failing: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            threshold: None,
+            probability: 1.0,
+            last: VecDeque::new(),
+            failing: false,
+        }
+    }
 }
 
 impl State {
@@ -165,28 +182,41 @@ impl State {
         })
     }
 
-    fn learn(&mut self, primaries: Attempts, policy: &Policy) {
+    fn learn(&mut self, primaries: Attempts, policy: &Policy, shared: Ratio) {
         self.last.push_back(primaries);
         if self.last.len() > SLOW_MINUTES {
             self.last.pop_front();
         }
-        let quantile = |minutes: usize| {
-            let mut sum = Attempts::default();
-            for own in self.last.iter().rev().take(minutes) {
-                // Fails after 2^48 samples only.
-                let _ = sum.done.add(&own.done);
-                let _ = sum.censored.add(&own.censored);
-            }
-            (sum.count() >= THRESHOLD_CALLS_MIN)
-                .then(|| sum.curve().quantile(policy.percentile().get()))
-                .flatten()
+        let fast = self.curve(1);
+        let slow = self.curve(SLOW_MINUTES);
+        let enough = fast.as_ref().or(slow.as_ref());
+        if let Some((delay, probability)) = enough.and_then(|curve| look(curve, policy, shared)) {
+            self.probability = probability;
+            self.threshold = delay.or(self.threshold);
+            return;
+        }
+        let quantile = |curve: &Option<SurvivalCurve>| {
+            curve
+                .as_ref()
+                .and_then(|curve| curve.quantile(policy.percentile().get()))
         };
         // Under too few calls the last good one is held.
-        if let Some(value) = quantile(1).max(quantile(SLOW_MINUTES)) {
+        if let Some(value) = quantile(&fast).max(quantile(&slow)) {
             let value = policy.threshold_min().map_or(value, |min| value.max(min));
             let value = policy.threshold_max().map_or(value, |max| value.min(max));
             self.threshold = Some(Threshold::clamped(value).get());
         }
+    }
+
+    /// The last minutes' primaries; None where they are too few.
+    fn curve(&self, minutes: usize) -> Option<SurvivalCurve> {
+        let mut sum = Attempts::default();
+        for own in self.last.iter().rev().take(minutes) {
+            // Fails after 2^48 samples only.
+            let _ = sum.done.add(&own.done);
+            let _ = sum.censored.add(&own.censored);
+        }
+        (sum.count() >= THRESHOLD_CALLS_MIN).then(|| sum.curve())
     }
 }
 
@@ -202,13 +232,22 @@ struct Sent<'a> {
 }
 
 impl<'a> Sent<'a> {
-    fn new(curve: &'a SurvivalCurve, delay: Duration, policy: &Policy, phi: Option<f64>) -> Self {
+    fn new(
+        curve: &'a SurvivalCurve,
+        delay: Duration,
+        probability: f64,
+        policy: &Policy,
+        phi: f64,
+    ) -> Self {
         let treated = 1.0 - policy.holdout().get();
-        let crossed = survival(curve, delay);
-        let phi = phi.unwrap_or(0.0).clamp(0.0, 1.0);
-        let asked = crossed * treated;
-        let rate = asked.min(policy.budget().get() * (1.0 - phi));
-        let drawn = if asked > 0.0 { rate / asked } else { 0.0 };
+        let crossed = survival(curve, delay) * treated;
+        // In the search for a goal what is shared was weighed already.
+        let lent = match Aim::of(policy) {
+            Aim::Percentile => 1.0 - phi,
+            Aim::Goal(_) | Aim::Objective(_) => 1.0,
+        };
+        let rate = (crossed * probability).min(policy.budget().get() * lent);
+        let drawn = if crossed > 0.0 { rate / crossed } else { 0.0 };
         Self {
             curve,
             delay,

@@ -159,3 +159,29 @@ fn a_percentile_that_depends_on_stopped_calls_is_not_known() {
     assert!(p50.is_some());
     assert_eq!(p99_9, None);
 }
+
+#[test]
+fn a_goal_is_replayed_by_the_best_delay_and_share_of_the_minute_before() {
+    // 6 % stall, and 3 % may be hedged: the percentile hedges half of what it crosses, too late to
+    // bring p95 down; the goal does, with what it is allowed.
+    let goal = |goal| {
+        replay(
+            &hour(),
+            &policy(|draft| {
+                draft.budget = 0.03;
+                draft.percentile = 0.95;
+                draft.goal = goal;
+            }),
+        )
+    };
+    let (followed, sought) = (goal(None), goal(Some(0.95)));
+    assert!(p(&followed.unhedged, Percentile::P95) > 190.0);
+    let reached = p(&sought.hedged, Percentile::P95);
+    assert!(reached < 40.0, "{reached}");
+    assert!(sought.rows.iter().all(|row| row.hedge_rate <= 0.03 + 1e-9));
+    assert!(sought.hedge_rate > 0.0);
+    // What cannot be reached is left alone.
+    let out_of_reach = goal(Some(0.999));
+    assert_eq!(out_of_reach.hedge_rate, 0.0);
+    assert_eq!(out_of_reach.hedged, out_of_reach.unhedged);
+}
