@@ -1,6 +1,7 @@
 //! The agents: who is attached, how long each has been silent, and whose counters are whose.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::Stamp;
@@ -206,6 +207,8 @@ struct KeptLedger {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fleet {
     pub(crate) attached: BTreeMap<ConnectionId, Agent>,
+    /// Their streams by agent: a fleet that comes back at once is not walked for each that does.
+    streams: BTreeSet<(InstanceId, ConnectionId)>,
     pub(crate) gone: VecDeque<GoneAgent>,
     /// The controller's routes when agents were last counted, ascending: what is done for each
     /// agent and route each tick finds the route by a number, not by its name.
@@ -216,13 +219,20 @@ pub(crate) struct Fleet {
     ledgers_made: u64,
 }
 
+/// The streams of an agent.
+fn all_of(instance: InstanceId) -> RangeInclusive<(InstanceId, ConnectionId)> {
+    (instance, ConnectionId(0))..=(instance, ConnectionId(u64::MAX))
+}
+
 impl Fleet {
     /// Takes an agent on. Its counters go on where its life's last stream left them; an older
     /// stream of the same life stays attached (C18).
     pub(crate) fn join(&mut self, joined: Joined, now: Moment) {
         let life = (joined.instance, joined.incarnation);
-        for other in self.attached.values_mut() {
-            if (other.joined.instance, other.joined.incarnation) == life {
+        for (_, connection) in self.streams.range(all_of(joined.instance)) {
+            if let Some(other) = self.attached.get_mut(connection)
+                && other.joined.incarnation == joined.incarnation
+            {
                 other.overtaken.get_or_insert(0);
             }
         }
@@ -235,11 +245,13 @@ impl Fleet {
         if let Some(kept) = self.ledgers.get_mut(&ledger) {
             kept.streams += 1;
         }
-        let connection = joined.connection;
+        let (connection, instance) = (joined.connection, joined.instance);
         let agent = Agent::new(joined, ledger, now);
         if let Some(replaced) = self.attached.insert(connection, agent) {
+            self.streams.remove(&(replaced.joined.instance, connection));
             self.let_go(replaced.ledger, now);
         }
+        self.streams.insert((instance, connection));
     }
 
     /// A stream ended. Returns the routes its agent was on.
@@ -255,11 +267,8 @@ impl Fleet {
         self.let_go(agent.ledger, now);
         let routes = std::mem::take(&mut agent.routes).into_keys().collect();
         let instance = agent.joined.instance;
-        if self
-            .attached
-            .values()
-            .all(|other| other.joined.instance != instance)
-        {
+        self.streams.remove(&(instance, connection));
+        if self.streams.range(all_of(instance)).next().is_none() {
             if self.gone.len() >= GONE_MAX {
                 self.gone.pop_front();
             }
