@@ -83,6 +83,9 @@ pub(crate) fn admit<'a>(
     if question.held_out {
         return Err(Refusal::Holdout);
     }
+    if !gate.armed() {
+        return Err(Refusal::Unarmed);
+    }
     if !chance::one_in(gate.probability()) {
         return Err(Refusal::NotDrawn);
     }
@@ -91,7 +94,7 @@ pub(crate) fn admit<'a>(
     }
     let replica = route
         .pool
-        .hedge(question.avoid, route.bucket.budget())
+        .hedge(question.avoid, route.bucket.earned())
         .ok_or(Refusal::NoReplica)?;
     let permit = HedgePermit::take(route, question.now).ok_or(Refusal::NoPermit)?;
     if !route.bucket.take() {

@@ -3,12 +3,14 @@
 //! Tokens come from *finished calls*, never from the clock: an idle service saves nothing up, and
 //! when a dependency stops answering, no call finishes and hedging starves by itself within the
 //! bucket. For any run of calls, hedges <= budget x finished calls + cap; the bucket starts empty.
+//! Where only a share of the agents is armed at a time, that holds of a turn with what a call earns
+//! in it, which is more than the budget and at most one hedge; over all turns the mean is the budget.
 //!
 //! Fixed point, because compare-and-swap wants an integer and sums of floats drift. The ratio is
 //! rounded down, so rounding can only cost a hedge, never grant one.
 
 use hedgerow_protocol::limits::CAP_MAX;
-use hedgerow_protocol::units::Budget;
+use hedgerow_protocol::units::Ratio;
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -30,12 +32,28 @@ pub(crate) struct TokenBucket {
 impl TokenBucket {
     /// Sets what a finished call earns and the most that is kept. Tokens above a lowered cap are
     /// gone.
-    pub(crate) fn set(&self, budget: Budget, cap: f64) {
+    pub(crate) fn set(&self, earned: Ratio, cap: f64) {
         let cap = fixed(cap);
         self.earned_per_call
-            .store(fixed(budget.get()), Ordering::Relaxed);
+            .store(fixed(earned.get()), Ordering::Relaxed);
         self.cap.store(cap, Ordering::Relaxed);
         self.tokens.fetch_min(cap, Ordering::Relaxed);
+    }
+
+    /// Takes all tokens: a turn begins, or ends.
+    pub(crate) fn clear(&self) {
+        self.tokens.store(0, Ordering::Relaxed);
+    }
+
+    /// Adds tokens nobody has earned, up to the cap.
+    pub(crate) fn lend(&self, hedges: f64) {
+        let cap = self.cap.load(Ordering::Relaxed);
+        // Nothing is done where it fails, and it does not: there always is a new value.
+        let _ = self
+            .tokens
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |tokens| {
+                Some((tokens + fixed(hedges)).min(cap))
+            });
     }
 
     /// An eligible call finished. A full bucket is only read, so that in the usual state threads do
@@ -74,8 +92,8 @@ impl TokenBucket {
             .is_ok()
     }
 
-    /// What a finished call earns, in hedges.
-    pub(crate) fn budget(&self) -> f64 {
+    /// What a finished call earns now, in hedges.
+    pub(crate) fn earned(&self) -> f64 {
         self.earned_per_call.load(Ordering::Relaxed) as f64 / TOKEN as f64
     }
 
@@ -90,10 +108,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use hedgerow_protocol::units::Budget;
 
     fn bucket(budget: f64, cap: f64) -> TokenBucket {
         let bucket = TokenBucket::default();
-        bucket.set(Budget::clamped(budget), cap);
+        bucket.set(Budget::clamped(budget).into(), cap);
         bucket
     }
 
@@ -153,7 +172,7 @@ mod tests {
         for _ in 0..400 {
             bucket.earn();
         }
-        bucket.set(Budget::clamped(0.25), 2.0);
+        bucket.set(Budget::clamped(0.25).into(), 2.0);
         assert_eq!((0..100).filter(|_| bucket.take()).count(), 2);
     }
 

@@ -14,6 +14,7 @@ const PROBABILITY_SHIFT: u32 = 1;
 const HOLDOUT_SHIFT: u32 = 26;
 const ATTEMPTS_SHIFT: u32 = 51;
 const ON_ERROR: u64 = 1 << 53;
+const UNARMED: u64 = 1 << 54;
 /// A share in 2^24 parts needs 25 bits, as 1 is one of them.
 const SHARE: u64 = (1 << 25) - 1;
 
@@ -52,6 +53,12 @@ impl Reading {
         self.0 & OPEN != 0
     }
 
+    /// Whether it is this agent's turn.
+    #[inline]
+    pub(crate) fn armed(self) -> bool {
+        self.0 & UNARMED == 0
+    }
+
     /// Share of crossed calls to hedge, in 2^24 parts.
     #[inline]
     pub(crate) fn probability(self) -> u32 {
@@ -76,12 +83,20 @@ impl Reading {
 }
 
 impl Gate {
-    pub(crate) fn set(&self, open: bool, probability: Ratio, holdout: Ratio, further: Further) {
+    pub(crate) fn set(
+        &self,
+        open: bool,
+        armed: bool,
+        probability: Ratio,
+        holdout: Ratio,
+        further: Further,
+    ) {
         let word = if open { OPEN } else { 0 }
             | (parts(probability) << PROBABILITY_SHIFT)
             | (parts(holdout) << HOLDOUT_SHIFT)
             | (u64::from(further.attempts.get()) << ATTEMPTS_SHIFT)
-            | if further.hedge_on_error { ON_ERROR } else { 0 };
+            | if further.hedge_on_error { ON_ERROR } else { 0 }
+            | if armed { 0 } else { UNARMED };
         self.word.store(word, Ordering::Relaxed);
     }
 
@@ -152,14 +167,15 @@ mod tests {
             attempts: AttemptLimit::new(3).unwrap(),
             hedge_on_error: true,
         };
-        gate.set(true, Ratio::ONE, Ratio::ONE, three);
+        gate.set(true, false, Ratio::ONE, Ratio::ONE, three);
         let all = gate.read();
-        assert!(all.open());
+        assert!(all.open() && !all.armed());
         assert_eq!((all.probability(), all.holdout()), (1 << 24, 1 << 24));
         assert_eq!((all.attempts(), all.hedge_on_error()), (3, true));
-        gate.set(false, Ratio::clamped(0.5), Ratio::ZERO, Further::default());
+        let none = Further::default();
+        gate.set(false, true, Ratio::clamped(0.5), Ratio::ZERO, none);
         let half = gate.read();
-        assert!(!half.open());
+        assert!(!half.open() && half.armed());
         assert_eq!((half.probability(), half.holdout()), (1 << 23, 0));
         assert_eq!((half.attempts(), half.hedge_on_error()), (2, false));
     }

@@ -18,6 +18,7 @@ mod policy;
 
 use std::time::Duration;
 
+use hedgerow_protocol::arming::Arming;
 use hedgerow_protocol::directive::{Directive, LiveValues, Mode, OffReason, Stamp, Standing};
 use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::limits::{
@@ -154,8 +155,12 @@ pub(crate) struct InForce {
     pub(crate) own_off: Option<OffReason>,
     pub(crate) threshold: Option<Threshold>,
     pub(crate) probability: Ratio,
+    /// The mean over all turns, where there is arming.
     pub(crate) budget: Budget,
     pub(crate) cap: f64,
+    /// In fallback as last held: to end it is the controller's to say, since a fleet that loses its
+    /// controller is still as large.
+    pub(crate) arming: Option<Arming>,
     pub(crate) holdout: Ratio,
     pub(crate) further: Further,
 }
@@ -380,6 +385,7 @@ fn observing(stamp: Stamp, own: OwnFigures) -> InForce {
         probability: Ratio::ZERO,
         budget: Budget::ZERO,
         cap: 0.0,
+        arming: None,
         holdout: Ratio::ZERO,
         further: Further::default(),
     }
@@ -392,6 +398,7 @@ fn directed(directive: &Directive, overdue: Option<Duration>, own: OwnFigures) -
         probability,
         budget,
         cap,
+        arming,
         ..
     } = directive.live;
     let mut in_force = InForce {
@@ -402,6 +409,7 @@ fn directed(directive: &Directive, overdue: Option<Duration>, own: OwnFigures) -
         probability,
         budget,
         cap,
+        arming,
         holdout: directive.standing.holdout,
         further: further(&directive.standing),
     };
@@ -447,6 +455,7 @@ fn self_directed(policy: &Policy, own: OwnFigures) -> InForce {
         probability: Ratio::ONE,
         budget: policy.budget(),
         cap: own_cap(policy.budget(), own.calls_per_second),
+        arming: None,
         holdout: standing.holdout,
         further: further(&standing),
     }

@@ -9,6 +9,7 @@ mod news;
 mod no_effect;
 mod shown;
 mod state;
+mod turns;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub use self::no_effect::NoEffect;
 pub use self::shown::FurtherRefused;
 pub(crate) use self::shown::{NO_CONTROLLER, link};
 pub(crate) use self::state::{Limits, RouteState, Tasks};
+#[cfg(feature = "sim")]
+pub(crate) use self::turns::{Turn, Turns};
 use crate::agent::Keeper;
 use crate::attempt::Attempt;
 use crate::classes::{CostClasses, cost_classes};

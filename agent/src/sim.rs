@@ -9,43 +9,81 @@ mod own;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Directive, Mode, Stamp};
-use hedgerow_protocol::ids::{ReplicaName, RouteKey};
+use hedgerow_protocol::ids::{InstanceId, ReplicaName, RouteKey};
+use hedgerow_protocol::limits::CAP_MAX;
 use hedgerow_protocol::report::LinkState;
 use hedgerow_protocol::session::Held;
 use hedgerow_protocol::units::{Budget, Ratio, Threshold};
 
 pub use self::own::{Own, ReplicaSeen, Seen};
 use crate::budget::TokenBucket;
-use crate::mode::{LinkClock, OwnFigures, ProbationRule, RouteMode};
+use crate::mode::{self, LinkClock, OwnFigures, ProbationRule, RouteMode};
+use crate::route::{Turn, Turns};
 
-/// The token bucket: see `budget`.
-#[derive(Debug, Default)]
-pub struct Bucket(TokenBucket);
+/// The token bucket, and the agent's turns to use it: see `budget` and `route::turns`.
+#[derive(Debug)]
+pub struct Bucket {
+    tokens: TokenBucket,
+    turns: Turns,
+    turn: Turn,
+    lent: bool,
+}
 
 impl Bucket {
-    /// What a finished call earns, and the most that is kept, in hedges.
-    pub fn set(&self, budget: Budget, cap: f64) {
-        self.0.set(budget, cap);
+    /// An empty one.
+    pub fn new(agent: InstanceId) -> Self {
+        Self {
+            tokens: TokenBucket::default(),
+            turns: Turns::new(agent),
+            turn: Turn::Everyone,
+            lent: false,
+        }
+    }
+
+    /// What a finished call earns and what is kept, from now on.
+    pub fn put_in_force(&mut self, now: Duration, in_force: &InForce) {
+        let turn = self.turns.at(in_force.whole.arming.as_ref(), now);
+        let before = std::mem::replace(&mut self.turn, turn);
+        turn.begin(before, &in_force.whole, &self.tokens);
+    }
+
+    /// Takes the guard away: more tokens than anybody spends.
+    pub fn take_off(&self) {
+        self.tokens.set(Ratio::ONE, CAP_MAX);
+    }
+
+    /// The controller lends hedges to start with: once, before any hedge, not in turns.
+    pub fn lend(&mut self, in_force: &InForce, credit: f64, hedges: u64) {
+        let credit = credit.min(in_force.cap);
+        if !self.lent && credit > 0.0 && in_force.whole.arming.is_none() && hedges == 0 {
+            self.lent = true;
+            self.tokens.lend(credit);
+        }
+    }
+
+    /// Whether it is this agent's turn to hedge.
+    pub fn armed(&self) -> bool {
+        self.turn != Turn::Unarmed
     }
 
     /// An eligible call finished.
     pub fn earn(&self) {
-        self.0.earn();
+        self.tokens.earn();
     }
 
     /// Takes one hedge's token, where there is one.
     pub fn take(&self) -> bool {
-        self.0.take()
+        self.tokens.take()
     }
 
-    /// What a finished call earns, in hedges.
-    pub fn budget(&self) -> f64 {
-        self.0.budget()
+    /// What a finished call earns now, in hedges.
+    pub fn earned(&self) -> f64 {
+        self.tokens.earned()
     }
 
     /// Tokens left, in hedges.
     pub fn tokens(&self) -> f64 {
-        self.0.tokens()
+        self.tokens.tokens()
     }
 }
 
@@ -68,6 +106,7 @@ pub struct InForce {
     pub cap: f64,
     /// Share of calls never hedged.
     pub holdout: Ratio,
+    whole: mode::InForce,
 }
 
 /// What the controller said, for how long it holds, and what is left of it afterwards: see `mode`.
@@ -144,6 +183,7 @@ impl Orders {
             budget: it.budget,
             cap: it.cap,
             holdout: it.holdout,
+            whole: it,
         }
     }
 
@@ -160,7 +200,7 @@ impl Orders {
         self.mode.probation_rule(now, &self.link)
     }
 
-    fn figures(&self, now: Duration, own: OwnFigures) -> crate::mode::InForce {
+    fn figures(&self, now: Duration, own: OwnFigures) -> mode::InForce {
         self.mode.in_force(now, &self.link, own)
     }
 }

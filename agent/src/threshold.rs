@@ -6,7 +6,6 @@
 //! sink below what it is meant to be and the rate run away (C07). Replicas that are what is slow are
 //! left out: with one of three unreachable the threshold would climb to the deadline (B08, C09).
 
-mod flat;
 mod room;
 mod trim;
 
@@ -14,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use hedgerow_protocol::ids::ReplicaName;
-use hedgerow_protocol::latency::{Histogram, SparseHistogram, SurvivalCurve};
+use hedgerow_protocol::latency::{Histogram, SparseHistogram, SurvivalCurve, flat};
 use hedgerow_protocol::limits::THRESHOLD_CALLS_MIN;
 use hedgerow_protocol::majority::{CALLS_TO_COMPARE, Count};
 use hedgerow_protocol::units::{Quantile, Threshold};

@@ -1,11 +1,15 @@
 //! What people do to the fleet. Page, API and command line all come through here, and here the role
 //! is checked (S12).
 
+use std::time::Duration;
+
 use hedgerow_core::effect::Done;
 use hedgerow_core::event::{Actor, KillScope, Order, Via};
-use hedgerow_dashboard::backend::{ActError, Operator, Role, Saved};
-use hedgerow_protocol::ids::{Revision, RouteKey};
+use hedgerow_core::rollout::RolloutPlan;
+use hedgerow_dashboard::backend::{ActError, Operator, Role, RolloutStep, Saved};
+use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::units::Ratio;
 
 use crate::engine::{Engine, EngineError};
 
@@ -21,18 +25,52 @@ pub(crate) struct Acting<'a> {
 }
 
 impl Acting<'_> {
-    /// Puts a policy in force. Needs an editor.
+    /// Puts a policy in force, for all agents or in steps. Needs an editor.
     pub(crate) async fn set_policy(
         self,
         policy: Policy,
         expected: Option<Revision>,
+        rollout: Option<RolloutPlan>,
         reason: &str,
     ) -> Result<Saved, ActError> {
         self.needs(Role::Editor)?;
         let order = Order::SetPolicy {
             policy: Box::new(policy),
             expected,
+            rollout,
         };
+        self.save(order, reason).await
+    }
+
+    /// Takes a rollout's next step, which needs an editor, or takes it back, which is what a kill
+    /// switch does too and needs an operator.
+    pub(crate) async fn step_rollout(
+        self,
+        dependency: DependencyName,
+        expected: Option<Revision>,
+        step: RolloutStep,
+        reason: &str,
+    ) -> Result<Saved, ActError> {
+        let order = match step {
+            RolloutStep::On => {
+                self.needs(Role::Editor)?;
+                Order::AdvanceRollout {
+                    dependency,
+                    expected,
+                }
+            }
+            RolloutStep::Back => {
+                self.needs(Role::Operator)?;
+                Order::AbortRollout {
+                    dependency,
+                    expected,
+                }
+            }
+        };
+        self.save(order, reason).await
+    }
+
+    async fn save(self, order: Order, reason: &str) -> Result<Saved, ActError> {
         match self.order(order, reason).await? {
             Done::Policy { revision, changed } => Ok(Saved { revision, changed }),
             other => Err(mismatched(&other)),
@@ -66,6 +104,48 @@ impl Acting<'_> {
     pub(crate) async fn accept_base(self, route: RouteKey, reason: &str) -> Result<(), ActError> {
         self.needs(Role::Editor)?;
         self.order(Order::AcceptBase { route }, reason)
+            .await
+            .map(|_| ())
+    }
+
+    /// Takes a reading of how busy a dependency is: it can only make less be hedged than the policy
+    /// allows. Needs an operator.
+    pub(crate) async fn set_utilisation(
+        self,
+        dependency: DependencyName,
+        utilisation: Option<Ratio>,
+        valid_for: Duration,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        let order = Order::SetUtilisation {
+            dependency,
+            utilisation,
+            valid_for,
+        };
+        self.order(order, "").await.map(|_| ())
+    }
+
+    /// Begins a switchback. Needs an operator.
+    pub(crate) async fn start_switchback(
+        self,
+        route: RouteKey,
+        rounds: u32,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        self.order(Order::StartSwitchback { route, rounds }, reason)
+            .await
+            .map(|_| ())
+    }
+
+    /// Ends a switchback. Needs an operator.
+    pub(crate) async fn stop_switchback(
+        self,
+        route: RouteKey,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        self.order(Order::StopSwitchback { route }, reason)
             .await
             .map(|_| ())
     }

@@ -14,6 +14,8 @@ mod look;
 mod policies;
 mod problem;
 mod steer;
+mod switchback;
+mod utilisation;
 mod whatif;
 
 use axum::Router;
@@ -21,7 +23,7 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderValue, header};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
-use axum::routing::{any, get, post, put};
+use axum::routing::{any, delete, get, post, put};
 
 use crate::auth::Auth;
 use crate::engine::Engine;
@@ -65,9 +67,14 @@ routes! {
     get "/api/v1/policies/{dependency}" => policies::show,
     put "/api/v1/policies/{dependency}" => policies::set;
     get "/api/v1/policies/{dependency}/history" => policies::history;
+    delete "/api/v1/policies/{dependency}/rollout" => policies::take_back;
+    post "/api/v1/policies/{dependency}/rollout/advance" => policies::advance;
     post "/api/v1/kill" => steer::kill;
     post "/api/v1/routes/{dependency}/{operation}/release" => steer::release;
     post "/api/v1/routes/{dependency}/{operation}/accept-base" => steer::accept_base;
+    post "/api/v1/routes/{dependency}/{operation}/switchback" => switchback::start,
+    delete "/api/v1/routes/{dependency}/{operation}/switchback" => switchback::stop;
+    put "/api/v1/dependencies/{dependency}/utilisation" => utilisation::set;
 }
 
 /// The API, with its own paths: to be merged into what else is served.

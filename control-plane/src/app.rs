@@ -270,6 +270,7 @@ async fn seed(engine: &Engine, policies: &[Policy]) -> Result<(), AppError> {
         let order = Order::SetPolicy {
             policy: Box::new(policy.clone()),
             expected: None,
+            rollout: None,
         };
         engine
             .order(

@@ -17,6 +17,7 @@ pub(crate) mod outbox;
 mod prune;
 mod record;
 mod restore;
+mod rollout;
 pub(crate) mod sessions;
 mod tokens;
 mod write;

@@ -7,10 +7,11 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use hedgerow_core::effect::{AuditRow, Transition};
 use hedgerow_core::event::{KillScope, Via};
+use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_core::view::FleetSnapshot;
 use hedgerow_dashboard::backend::{
-    ActError, Backend, Delivery, Operator, PolicyRevision, RecordQuery, Saved, Session,
-    SignInError, StoreError,
+    ActError, Backend, Delivery, Operator, PolicyRevision, RecordQuery, RolloutStep, Saved,
+    Session, SignInError, StoreError,
 };
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::Policy;
@@ -99,10 +100,24 @@ impl Backend for Ui {
         operator: &Operator,
         policy: Policy,
         expected: Option<Revision>,
+        rollout: Option<RolloutPlan>,
         reason: &str,
     ) -> Result<Saved, ActError> {
         self.acting(operator)
-            .set_policy(policy, expected, reason)
+            .set_policy(policy, expected, rollout, reason)
+            .await
+    }
+
+    async fn step_rollout(
+        &self,
+        operator: &Operator,
+        dependency: DependencyName,
+        expected: Option<Revision>,
+        step: RolloutStep,
+        reason: &str,
+    ) -> Result<Saved, ActError> {
+        self.acting(operator)
+            .step_rollout(dependency, expected, step, reason)
             .await
     }
 
@@ -135,6 +150,27 @@ impl Backend for Ui {
         reason: &str,
     ) -> Result<(), ActError> {
         self.acting(operator).accept_base(route, reason).await
+    }
+
+    async fn start_switchback(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        rounds: u32,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.acting(operator)
+            .start_switchback(route, rounds, reason)
+            .await
+    }
+
+    async fn stop_switchback(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.acting(operator).stop_switchback(route, reason).await
     }
 
     async fn policy_history(

@@ -10,6 +10,7 @@ use futures::stream::BoxStream;
 use hedgerow_core::effect::{AuditRow, OrderError, Transition};
 use hedgerow_core::event::{Actor, KillScope};
 use hedgerow_core::moment::Moment;
+use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_core::view::FleetSnapshot;
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::Policy;
@@ -45,12 +46,25 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// Ends a session.
     fn sign_out(&self, session: &str) -> impl Future<Output = ()> + Send;
 
-    /// Puts a policy in force. The role is checked here, not by the page.
+    /// Puts a policy in force, for all agents at once or in steps. The role is checked here, not by
+    /// the page.
     fn set_policy(
         &self,
         operator: &Operator,
         policy: Policy,
         expected: Option<Revision>,
+        rollout: Option<RolloutPlan>,
+        reason: &str,
+    ) -> impl Future<Output = Result<Saved, ActError>> + Send;
+
+    /// Takes a rollout's next step without waiting for it, or takes it back. `expected`: the revision
+    /// that is rolled out.
+    fn step_rollout(
+        &self,
+        operator: &Operator,
+        dependency: DependencyName,
+        expected: Option<Revision>,
+        step: RolloutStep,
         reason: &str,
     ) -> impl Future<Output = Result<Saved, ActError>> + Send;
 
@@ -73,6 +87,23 @@ pub trait Backend: Clone + Send + Sync + 'static {
 
     /// Makes the present speed the base of the all-slow test.
     fn accept_base(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        reason: &str,
+    ) -> impl Future<Output = Result<(), ActError>> + Send;
+
+    /// Begins a switchback: the fleet hedges on the route and does not, in turns.
+    fn start_switchback(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        rounds: u32,
+        reason: &str,
+    ) -> impl Future<Output = Result<(), ActError>> + Send;
+
+    /// Ends it before its time.
+    fn stop_switchback(
         &self,
         operator: &Operator,
         route: RouteKey,
@@ -215,6 +246,15 @@ pub struct Saved {
     pub revision: Revision,
     /// False: it was in force already, and nothing was written.
     pub changed: bool,
+}
+
+/// Which way a rollout is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RolloutStep {
+    /// To the next share of the agents; after the last the new policy is in force for all.
+    On,
+    /// Back: the old policy for all agents, as a new revision.
+    Back,
 }
 
 /// A revision of a policy.

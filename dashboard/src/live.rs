@@ -14,7 +14,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use hedgerow_core::view::FleetSnapshot;
-use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::ids::{DependencyName, RouteKey};
 use serde::Deserialize;
 
 use crate::backend::Backend;
@@ -23,7 +23,7 @@ use crate::guard::Viewer;
 use crate::pages::agents::AgentsQuery;
 use crate::pages::kill::KillQuery;
 use crate::pages::overview::{Overview, OverviewQuery};
-use crate::pages::{agents, alerts, dependency, frame, kill};
+use crate::pages::{agents, alerts, dependency, frame, kill, policy};
 use crate::router::App;
 
 /// How often a comment is sent where nothing else is, so that a dead connection is noticed.
@@ -58,6 +58,7 @@ enum Open {
     Kill(KillQuery),
     Agents(AgentsQuery),
     Alerts,
+    Policy(DependencyName),
     /// Only what every page has.
     Frame,
 }
@@ -80,6 +81,7 @@ impl Open {
             }),
             "agents" => Self::Agents(AgentsQuery { q: query.q }),
             "alerts" => Self::Alerts,
+            "policy" => Self::Policy(DependencyName::new(&query.dependency).ok()?),
             "" | "frame" => Self::Frame,
             _ => return None,
         })
@@ -119,6 +121,9 @@ impl Open {
             Self::Kill(query) => out.extend(kill::fragments(snapshot, query)),
             Self::Agents(query) => out.extend(agents::fragments(snapshot, query)),
             Self::Alerts => out.extend(alerts::fragments(backend, snapshot).await),
+            Self::Policy(dependency) => {
+                out.extend(policy::rollout::fragments(snapshot, dependency));
+            }
             Self::Frame => {}
         }
         out

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::units::Budget;
+use hedgerow_protocol::units::{Budget, Ratio};
 use loom::sync::Arc;
 use loom::thread::spawn;
 
@@ -28,7 +28,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
 pub fn token_bucket() {
     check(|| {
         let bucket = Arc::new(TokenBucket::default());
-        bucket.set(Budget::clamped(0.25), 1.0);
+        bucket.set(Budget::clamped(0.25).into(), 1.0);
         (0..3).for_each(|_| bucket.earn());
         let other = bucket.clone();
         let thread = spawn(move || u32::from(other.take()));
@@ -45,13 +45,31 @@ pub fn token_bucket() {
 pub fn lowered_cap() {
     check(|| {
         let bucket = Arc::new(TokenBucket::default());
-        bucket.set(Budget::clamped(0.25), 3.0);
+        bucket.set(Budget::clamped(0.25).into(), 3.0);
         (0..11).for_each(|_| bucket.earn());
         let other = bucket.clone();
         let thread = spawn(move || other.earn());
-        bucket.set(Budget::clamped(0.25), 1.0);
+        bucket.set(Budget::clamped(0.25).into(), 1.0);
         thread.join().expect("joins");
         assert_eq!((0..3).filter(|_| bucket.take()).count(), 1);
+    });
+}
+
+/// An armed agent's turn ends while a call earns: nothing is paid out before the next one.
+pub fn turn_ends() {
+    check(|| {
+        let bucket = Arc::new(TokenBucket::default());
+        bucket.set(Ratio::ONE, 1.0);
+        let other = bucket.clone();
+        let thread = spawn(move || other.earn());
+        bucket.set(Ratio::ZERO, 0.0);
+        bucket.clear();
+        assert!(!bucket.take());
+        thread.join().expect("joins");
+        assert!(!bucket.take());
+        bucket.set(Ratio::ONE, 1.0);
+        bucket.clear();
+        assert!(!bucket.take());
     });
 }
 
@@ -269,7 +287,7 @@ pub fn cancelled_as_the_timer_fires() {
             load: Load::new(),
             bucket: TokenBucket::default(),
         });
-        books.bucket.set(Budget::clamped(0.25), 1.0);
+        books.bucket.set(Budget::clamped(0.25).into(), 1.0);
         (0..4).for_each(|_| books.bucket.earn());
         let lane = books.lanes.take();
         books.load.begins(lane, true);

@@ -5,8 +5,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::arming::Arming;
 use crate::ids::{Epoch, ModeSequence, ReplicaName, Revision, RouteKey, Tick};
-use crate::limits::{CAP_MAX, LEASE_MAX, LEASE_MIN, REPLICAS_PER_ROUTE_MAX, ROUTES_PER_AGENT_MAX};
+use crate::limits::{
+    ARMING_EPOCH_MAX, ARMING_EPOCH_MIN, CAP_MAX, LEASE_MAX, LEASE_MIN, REPLICAS_PER_ROUTE_MAX,
+    ROUTES_PER_AGENT_MAX,
+};
 use crate::units::{AttemptLimit, Budget, Quantile, Ratio, Threshold};
 
 /// Why hedging is off.
@@ -116,14 +120,18 @@ pub struct LiveValues {
     pub threshold: Option<Threshold>,
     /// Share of crossed calls that is hedged.
     pub probability: Ratio,
-    /// Tokens earned by each eligible finished call.
+    /// Tokens earned by each eligible finished call; the mean over all turns, where there is
+    /// arming.
     pub budget: Budget,
     /// Most tokens kept, in hedges: see [`LiveValues::new`].
     pub cap: f64,
+    /// A share of the agents hedges at a time; None: all of them.
+    #[serde(default)]
+    pub arming: Option<Arming>,
 }
 
 impl LiveValues {
-    /// Refuses a cap that is not a number from 0 to [`CAP_MAX`].
+    /// Every agent is armed. Refuses a cap that is not a number from 0 to [`CAP_MAX`].
     pub fn new(
         tick: Tick,
         threshold: Option<Threshold>,
@@ -138,10 +146,18 @@ impl LiveValues {
                 probability,
                 budget,
                 cap,
+                arming: None,
             })
         } else {
             Err(DirectiveError::Cap(cap))
         }
+    }
+
+    /// The same, a share of the agents armed at a time.
+    #[must_use]
+    pub const fn with_arming(mut self, arming: Option<Arming>) -> Self {
+        self.arming = arming;
+        self
     }
 }
 
@@ -183,13 +199,21 @@ pub struct Directive {
     pub standing: Standing,
     /// Replicas that get a tenth of their share of primaries, and no hedges.
     pub probation: Vec<ReplicaName>,
+    /// Hedges lent to an agent that starts with an empty bucket, from 0 to [`CAP_MAX`]. Taken once
+    /// in a route's life, up to its cap, and only before its first hedge.
+    #[serde(default)]
+    pub start_credit: f64,
 }
 
 impl Directive {
-    /// Refuses what the field types alone cannot: a lease outside its limits, too many replicas.
+    /// Refuses what the field types alone cannot: a lease or a start credit outside its
+    /// limits, too many replicas.
     pub fn check(&self) -> Result<(), DirectiveError> {
         if !(LEASE_MIN..=LEASE_MAX).contains(&self.standing.lease) {
             return Err(DirectiveError::Lease(self.standing.lease));
+        }
+        if !(0.0..=CAP_MAX).contains(&self.start_credit) {
+            return Err(DirectiveError::StartCredit(self.start_credit));
         }
         if self.probation.len() > REPLICAS_PER_ROUTE_MAX {
             return Err(DirectiveError::TooManyReplicas(self.probation.len()));
@@ -234,6 +258,18 @@ pub enum DirectiveError {
     /// A bucket's cap out of range.
     #[error("cap: {0} is out of range: expected a number from 0 to {CAP_MAX}")]
     Cap(f64),
+    /// A share of armed agents that is nobody, or everybody.
+    #[error("arming.share: {0} is out of range: expected above 0 and below 1")]
+    ArmingShare(f64),
+    /// A turn too short or too long.
+    #[error(
+        "arming.epoch: {0:?} is out of range: expected from {ARMING_EPOCH_MIN:?} to \
+         {ARMING_EPOCH_MAX:?}"
+    )]
+    ArmingEpoch(Duration),
+    /// A start credit out of range.
+    #[error("start_credit: {0} is out of range: expected a number from 0 to {CAP_MAX}")]
+    StartCredit(f64),
     /// A lease out of range.
     #[error("lease: {0:?} is out of range: expected from {LEASE_MIN:?} to {LEASE_MAX:?}")]
     Lease(Duration),

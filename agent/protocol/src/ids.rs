@@ -128,6 +128,8 @@ names! {
     ReplicaName;
     /// A failure domain of replicas and agents.
     ZoneName;
+    /// Policies that lend each other their budgets.
+    PoolName;
 }
 
 /// What names are counted under that are too many to be counted by themselves.
@@ -200,6 +202,17 @@ impl InstanceId {
     /// From a number, for tests and simulations that need the same identity each time.
     pub const fn from_u128(value: u128) -> Self {
         Self(Uuid::from_u128(value))
+    }
+
+    /// Its first and its last eight bytes, as numbers: the first byte is the highest.
+    pub const fn halves(&self) -> [u64; 2] {
+        let (high, low) = self.0.as_u64_pair();
+        [high, low]
+    }
+
+    /// As a number, most significant byte first.
+    pub const fn as_u128(self) -> u128 {
+        self.0.as_u128()
     }
 }
 

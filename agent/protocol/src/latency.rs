@@ -6,6 +6,7 @@
 //! | [`histogram`] | exact counts, dense: what is added up, subtracted and read |
 //! | [`sparse`] | the same counts as ascending pairs and as bytes: what travels |
 //! | [`weighted`] | real-valued weights: what is left when an agent may not weigh more than its share |
+//! | [`flat`] | where a curve is flat, the earlier end: the threshold for a share that is to cross |
 //! | [`survival`] | the Kaplan-Meier curve from answered and stopped attempts, and the log-rank test |
 //!
 //! "No value" is a value: whatever cannot be known from the counts is `None`, never zero.
@@ -28,6 +29,7 @@
 //! assert_eq!(curve.survival_at(Duration::from_millis(20)).map(|s| (s * 100.0).round()), Some(10.0));
 //! ```
 
+pub mod flat;
 pub mod histogram;
 pub mod layout;
 pub mod sparse;

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+pub mod arming;
 pub mod directive;
 pub mod ids;
 pub mod latency;

@@ -41,5 +41,11 @@ pub const FALLBACK_DECAY: Duration = Duration::from_secs(30);
 pub const THRESHOLD_CALLS_MIN: u64 = 200;
 /// Finished primaries needed for a verdict on errors.
 pub const ERROR_PRIMARIES_MIN: u64 = 100;
+/// Shortest and longest turn of an armed agent: see [`Arming`](crate::arming::Arming). One shorter
+/// than a second is over before an agent looks; one of more than ten minutes leaves nine of ten
+/// agents without a hedge for an hour and a half.
+pub const ARMING_EPOCH_MIN: Duration = Duration::from_secs(1);
+/// See [`ARMING_EPOCH_MIN`].
+pub const ARMING_EPOCH_MAX: Duration = Duration::from_mins(10);
 /// Most tokens or whole hedges a cap may grant at once, so that a pushed cap cannot be unlimited.
 pub const CAP_MAX: f64 = 10_000.0;

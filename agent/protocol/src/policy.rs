@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::DependencyName;
+use crate::ids::{DependencyName, PoolName};
 use crate::units::{AttemptLimit, Budget, Quantile, Ratio, as_millis, millis};
 
 /// Range of a policy's percentile: below, hedging costs more than 8 %; above, windows of a minute
 /// hold too few slow calls to find it.
 pub const PERCENTILE_RANGE: (f64, f64) = (0.92, 0.999);
+/// Range of a policy's goal: below, it is no tail; above, a minute of a busy route has fewer calls
+/// beyond it than tell anything.
+pub const GOAL_RANGE: (f64, f64) = (0.9, 0.9995);
 /// Most that may be held out: more would make the tail of the service itself worse for knowing it.
 pub const HOLDOUT_MAX: f64 = 0.2;
 /// Range of the error share that switches hedging off.
@@ -50,7 +53,10 @@ pub struct Policy {
     dependency: DependencyName,
     intent: Intent,
     percentile: Quantile,
+    goal: Option<Quantile>,
     budget: Budget,
+    pool: Option<PoolName>,
+    objective: Option<Duration>,
     holdout: Ratio,
     error_limit: Ratio,
     threshold_min: Option<Duration>,
@@ -67,7 +73,10 @@ impl Policy {
             dependency,
             intent: Intent::Observe,
             percentile: Quantile::new(0.95).expect("0.95 is between 0 and 1"),
+            goal: None,
             budget: Budget::new(0.08).expect("0.08 is an allowed budget"),
+            pool: None,
+            objective: None,
             holdout: Ratio::new(0.01).expect("0.01 is a share"),
             error_limit: Ratio::new(0.05).expect("0.05 is a share"),
             threshold_min: None,
@@ -90,9 +99,24 @@ impl Policy {
     pub fn percentile(&self) -> Quantile {
         self.percentile
     }
+    /// The percentile of latency that the controller is to bring down as far as the budget allows;
+    /// None: it follows [`percentile`](Self::percentile). Agents that have lost their controller
+    /// follow the percentile either way.
+    pub fn goal(&self) -> Option<Quantile> {
+        self.goal
+    }
     /// Hedges allowed as a share of eligible finished calls.
     pub fn budget(&self) -> Budget {
         self.budget
+    }
+    /// The policies it shares its budget with: all that name the same pool; None: it is its own.
+    pub fn pool(&self) -> Option<&PoolName> {
+        self.pool.as_ref()
+    }
+    /// What a call should take at most; there wherever there is a pool, whose hedges go where they
+    /// keep the most calls within it.
+    pub fn objective(&self) -> Option<Duration> {
+        self.objective
     }
     /// Share of eligible calls that is never hedged, to know what hedging buys.
     pub fn holdout(&self) -> Ratio {
@@ -141,9 +165,18 @@ pub struct PolicyDraft {
     /// 0.92 to 0.999.
     #[serde(default = "defaults::percentile")]
     pub percentile: f64,
+    /// 0.9 to 0.9995; absent: the percentile is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<f64>,
     /// Above 0, at most 0.25.
     #[serde(default = "defaults::budget")]
     pub budget: f64,
+    /// A name as dependencies have it; absent: the budget is lent to nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// Milliseconds; needed where there is a pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective_ms: Option<f64>,
     /// 0 to 0.2.
     #[serde(default = "defaults::holdout")]
     pub holdout: f64,
@@ -242,6 +275,64 @@ impl Checks {
     }
 }
 
+/// What of a draft only a controller acts on.
+struct Aim {
+    goal: Option<Quantile>,
+    pool: Option<PoolName>,
+    objective: Option<Duration>,
+}
+
+impl Checks {
+    fn aim(&mut self, draft: &PolicyDraft) -> Aim {
+        let goal = draft
+            .goal
+            .filter(|&goal| self.within("goal", goal, GOAL_RANGE))
+            .map(|goal| Quantile::new(goal).expect("the goal's range is inside 0 to 1"));
+        let pool = draft.pool.as_ref();
+        let pool = pool.and_then(|pool| self.take("pool", PoolName::new(pool.trim())));
+        let objective = draft
+            .objective_ms
+            .and_then(|v| self.take("objective_ms", millis(v)));
+        if let Some(pool) = pool.as_ref().filter(|_| draft.objective_ms.is_none()) {
+            let message = format!(
+                "is needed in a pool ({pool}): expected the milliseconds a call should take at most"
+            );
+            self.0.push(FieldError {
+                field: "objective_ms",
+                message,
+            });
+        }
+        Aim {
+            goal,
+            pool,
+            objective,
+        }
+    }
+
+    fn limits(&mut self, draft: &PolicyDraft) -> (Option<Duration>, Option<Duration>) {
+        let min = draft
+            .threshold_min_ms
+            .and_then(|v| self.take("threshold_min_ms", millis(v)));
+        let max = draft
+            .threshold_max_ms
+            .and_then(|v| self.take("threshold_max_ms", millis(v)));
+        if let (Some(min), Some(max)) = (min, max)
+            && min > max
+        {
+            let message = format!(
+                "{} is below threshold_min_ms ({}): expected at least that",
+                as_millis(max),
+                as_millis(min)
+            );
+            self.0.push(FieldError {
+                field: "threshold_max_ms",
+                message,
+            });
+        }
+        (min, max)
+    }
+}
+
 impl TryFrom<PolicyDraft> for Policy {
     type Error = PolicyErrors;
 
@@ -259,25 +350,12 @@ impl TryFrom<PolicyDraft> for Policy {
             .within("error_limit", draft.error_limit, ERROR_LIMIT_RANGE)
             .then(|| Ratio::clamped(draft.error_limit));
         let attempts = checks.take("attempts", AttemptLimit::new(draft.attempts));
-        let threshold_min = draft
-            .threshold_min_ms
-            .and_then(|v| checks.take("threshold_min_ms", millis(v)));
-        let threshold_max = draft
-            .threshold_max_ms
-            .and_then(|v| checks.take("threshold_max_ms", millis(v)));
-        if let (Some(min), Some(max)) = (threshold_min, threshold_max)
-            && min > max
-        {
-            let message = format!(
-                "{} is below threshold_min_ms ({}): expected at least that",
-                as_millis(max),
-                as_millis(min)
-            );
-            checks.0.push(FieldError {
-                field: "threshold_max_ms",
-                message,
-            });
-        }
+        let Aim {
+            goal,
+            pool,
+            objective,
+        } = checks.aim(&draft);
+        let (threshold_min, threshold_max) = checks.limits(&draft);
         match (
             dependency,
             percentile,
@@ -297,7 +375,10 @@ impl TryFrom<PolicyDraft> for Policy {
                 dependency,
                 intent: draft.intent,
                 percentile,
+                goal,
                 budget,
+                pool,
+                objective,
                 holdout,
                 error_limit,
                 threshold_min,
@@ -317,7 +398,10 @@ impl From<Policy> for PolicyDraft {
             dependency: policy.dependency.into(),
             intent: policy.intent,
             percentile: policy.percentile.get(),
+            goal: policy.goal.map(Quantile::get),
             budget: policy.budget.get(),
+            pool: policy.pool.map(Into::into),
+            objective_ms: policy.objective.map(as_millis),
             holdout: policy.holdout.get(),
             error_limit: policy.error_limit.get(),
             threshold_min_ms: policy.threshold_min.map(as_millis),
@@ -330,76 +414,4 @@ impl From<Policy> for PolicyDraft {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn draft() -> PolicyDraft {
-        Policy::observing(DependencyName::new("catalog").unwrap()).into()
-    }
-
-    #[test]
-    fn c06_a_percentile_of_95_is_refused_with_the_accepted_range() {
-        let errors = Policy::try_from(PolicyDraft {
-            percentile: 95.0,
-            ..draft()
-        })
-        .unwrap_err();
-        assert_eq!(errors.0.len(), 1);
-        assert_eq!(errors.0[0].field, "percentile");
-        assert_eq!(
-            errors.0[0].message,
-            "95 is out of range: expected a number from 0.92 to 0.999"
-        );
-    }
-
-    #[test]
-    fn b60_every_blank_or_impossible_field_is_named_at_once() {
-        let bad = PolicyDraft {
-            dependency: " ".into(),
-            percentile: f64::NAN,
-            budget: 0.0,
-            holdout: -1.0,
-            error_limit: f64::INFINITY,
-            threshold_min_ms: Some(0.0),
-            threshold_max_ms: Some(f64::NAN),
-            ..draft()
-        };
-        let fields: Vec<_> = Policy::try_from(bad)
-            .unwrap_err()
-            .0
-            .into_iter()
-            .map(|e| e.field)
-            .collect();
-        assert_eq!(
-            fields,
-            [
-                "dependency",
-                "percentile",
-                "budget",
-                "holdout",
-                "error_limit",
-                "threshold_min_ms",
-                "threshold_max_ms"
-            ]
-        );
-    }
-
-    #[test]
-    fn b14_nothing_is_hedged_by_default() {
-        assert_eq!(draft().intent, Intent::Observe);
-    }
-
-    #[test]
-    fn a_policy_survives_the_way_out_and_in_again() {
-        let policy = Policy::try_from(PolicyDraft {
-            threshold_min_ms: Some(2.5),
-            threshold_max_ms: Some(250.0),
-            ..draft()
-        })
-        .unwrap();
-        assert_eq!(
-            Policy::try_from(PolicyDraft::from(policy.clone())),
-            Ok(policy)
-        );
-    }
-}
+mod tests;

@@ -243,6 +243,13 @@ impl fmt::Display for Threshold {
     }
 }
 
+/// A budget is a share of calls.
+impl From<Budget> for Ratio {
+    fn from(budget: Budget) -> Self {
+        Self(budget.0)
+    }
+}
+
 macro_rules! f64_conversions {
     ($($name:ident),*) => {$(
         impl TryFrom<f64> for $name {

@@ -79,7 +79,7 @@ impl Shared {
             return Err(ConfigError::DuplicateRoute(key.clone()));
         }
         let anywhere = RouteState::anywhere(key);
-        let (tasks, birth) = (self.tasks.clone(), self.birth);
+        let (tasks, born) = (self.tasks.clone(), (self.instance, self.birth));
         let named = routes.len() - usize::from(routes.contains_key(&RouteKey::other()));
         if named == ROUTES_PER_AGENT_MAX {
             let other = routes.entry(RouteKey::other()).or_insert_with_key(|key| {
@@ -91,7 +91,7 @@ impl Shared {
                     (None, anywhere),
                     mode,
                     tasks,
-                    birth,
+                    born,
                 ))
             });
             let route = Arc::new(other.folded(limits, (replicas, anywhere)));
@@ -113,7 +113,7 @@ impl Shared {
             places,
             mode,
             tasks,
-            birth,
+            born,
         ));
         // Under the lock: a file taken, or a shutdown, at this very moment finds the route in the
         // list, or is found here.

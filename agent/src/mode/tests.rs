@@ -30,6 +30,7 @@ fn directive(stamp: (u64, u64, u64), tick: u64, mode: Mode) -> Directive {
             hedge_on_error: false,
         },
         probation: vec![],
+        start_credit: 0.0,
     }
 }
 

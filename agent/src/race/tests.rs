@@ -1,6 +1,7 @@
 //! The race under tokio's paused clock: times are exact, an hour takes a moment.
 
 mod alone;
+mod armed;
 mod drops;
 mod figures;
 mod further;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hedgerow_protocol::ids::InstanceId;
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::limits::REPLICAS_PER_REPORT_MAX;
 use hedgerow_protocol::report::{Attempts, Effective, RouteReport};
@@ -14,6 +15,7 @@ use super::estimate::{Aim, Calls, Estimate};
 use super::judging::Judging;
 use super::news::{News, Told};
 use super::no_effect::{Means, NoEffect, no_effect};
+use super::turns::{Turn, Turns};
 use crate::local::{Ended, OwnSwitch, ReplicaErrors};
 use crate::mode::{InForce, LinkClock, OwnFigures, RouteMode};
 use crate::naming::NamedReplica;
@@ -38,9 +40,14 @@ pub(crate) struct Keeping {
     switch: OwnSwitch,
     own: OwnFigures,
     in_force: Option<InForce>,
+    turns: Turns,
+    turn: Turn,
+    /// A start credit was taken: there is one in a route's life.
+    lent: bool,
     /// The threshold came within the second under way, from so many calls.
     came_early: Option<u64>,
-    /// The largest budget and cap in force since the last second ended: what that second is held to.
+    /// The most that a call earned, and the largest cap, since the last second ended: what that
+    /// second is held to.
     allowed: (f64, f64),
     /// Seconds over the budget since the last acknowledged report, and those of them it said.
     over_budget: u64,
@@ -52,7 +59,7 @@ pub(crate) struct Keeping {
 }
 
 impl Keeping {
-    pub(crate) fn new(mode: RouteMode) -> Self {
+    pub(crate) fn new(mode: RouteMode, agent: InstanceId) -> Self {
         Self {
             mode,
             books: Books::new(),
@@ -62,6 +69,9 @@ impl Keeping {
             switch: OwnSwitch::default(),
             own: OwnFigures::default(),
             in_force: None,
+            turns: Turns::new(agent),
+            turn: Turn::Everyone,
+            lent: false,
             came_early: None,
             allowed: (0.0, 0.0),
             over_budget: 0,
@@ -76,20 +86,40 @@ impl Keeping {
     pub(crate) fn put_in_force(&mut self, route: &RouteState, now: Duration, link: &LinkClock) {
         self.judging.follow(route, &self.mode, now, link);
         let in_force = self.mode.in_force(now, link, self.own);
-        if self.in_force == Some(in_force) {
+        let turn = self.turns.at(in_force.arming.as_ref(), now);
+        if self.in_force == Some(in_force) && self.turn == turn {
             return;
         }
         self.in_force = Some(in_force);
-        route.bucket.set(in_force.budget, in_force.cap);
+        let before = std::mem::replace(&mut self.turn, turn);
+        let (earned, cap) = turn.begin(before, &in_force, &route.bucket);
         route.gate.set_threshold(in_force.threshold);
         route.gate.set(
             in_force.mode.hedges(),
+            turn != Turn::Unarmed,
             in_force.probability,
             in_force.holdout,
             in_force.further,
         );
-        self.allowed.0 = self.allowed.0.max(in_force.budget.get());
-        self.allowed.1 = self.allowed.1.max(in_force.cap);
+        self.allowed.0 = self.allowed.0.max(earned);
+        self.allowed.1 = self.allowed.1.max(cap);
+    }
+
+    /// A controller lends hedges to start with. Once, before any hedge and up to the cap: so there
+    /// is no run of calls in which hedges are more than what was earned in it + the cap. Not where
+    /// agents are armed in turns: it would be gone before it could be used, or arm those that are not.
+    pub(crate) fn lend(&mut self, route: &RouteState, credit: f64) {
+        let Some(in_force) = self.in_force else {
+            return;
+        };
+        let credit = credit.min(in_force.cap);
+        if self.lent || credit <= 0.0 || in_force.arming.is_some() {
+            return;
+        }
+        if route.recorder.totals().hedges() == 0 {
+            self.lent = true;
+            route.bucket.lend(credit);
+        }
     }
 
     /// A second is over. What changed with replicas is to be told.
@@ -208,18 +238,19 @@ impl Keeping {
         false
     }
 
-    /// Holds the second to what it was allowed: hedges <= B x finished + cap. One more is let pass:
+    /// Holds the second to what it was allowed: hedges <= B x finished + cap; in a turn of armed agents
+    /// what a call earns in it, instead of B. One more is let pass:
     /// a call that ends just as the second does may be counted on this side of it and its token
     /// earned on the other.
     fn check_budget(&mut self, second: &Second) {
-        let (budget, cap) = self.allowed;
-        let allowed = budget * second.growth.finished as f64 + cap + 1.0;
+        let (earned, cap) = self.allowed;
+        let allowed = earned * second.growth.finished as f64 + cap + 1.0;
         if second.growth.hedges() as f64 > allowed {
             self.over_budget += 1;
         }
         self.allowed = self
             .in_force
-            .map_or((0.0, 0.0), |in_force| (in_force.budget.get(), in_force.cap));
+            .map_or((0.0, 0.0), |in_force| self.turn.allows(&in_force));
     }
 
     /// Why hedging, where it is on, can do nothing.
@@ -230,8 +261,12 @@ impl Keeping {
             on_probation: route.pool.probation().len(),
             attempts_alive: route.limits.attempts_alive,
             cap: in_force.cap,
-            // As the bucket has it: what is too little for it is nothing.
-            budget: route.bucket.budget(),
+            // As the bucket has it: what is too little for it is nothing. Between turns it has
+            // nothing, and will.
+            budget: match self.turn {
+                Turn::Unarmed => in_force.budget.get(),
+                Turn::Everyone | Turn::Armed => route.bucket.earned(),
+            },
             threshold: in_force
                 .threshold
                 .or(self.mode.threshold_min())

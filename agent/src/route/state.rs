@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Directive, Stamp};
-use hedgerow_protocol::ids::{ReplicaName, RouteKey};
+use hedgerow_protocol::ids::{InstanceId, ReplicaName, RouteKey};
 use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::report::{Effective, RouteReport};
@@ -89,7 +89,7 @@ impl RouteState {
         (replicas, anywhere): Destinations,
         mode: RouteMode,
         tasks: Tasks,
-        birth: Instant,
+        (agent, birth): (InstanceId, Instant),
     ) -> Self {
         let permits = Arc::new(Permits::new());
         let state = Self {
@@ -104,7 +104,7 @@ impl RouteState {
             watched: Places::new(),
             tasks,
             birth,
-            keeping: Arc::new(Mutex::new(Keeping::new(mode))),
+            keeping: Arc::new(Mutex::new(Keeping::new(mode, agent))),
         };
         state
             .keeping
@@ -173,9 +173,11 @@ impl RouteState {
         now: Duration,
         link: &LinkClock,
     ) -> Result<(), DirectiveRefused> {
+        let start_credit = directive.start_credit;
         let mut keeping = self.keeping.lock();
         keeping.mode.apply(directive)?;
         keeping.put_in_force(self, now, link);
+        keeping.lend(self, start_credit);
         Ok(())
     }
 

@@ -187,6 +187,7 @@ fn place(text: &str, span: Option<Range<usize>>) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use hedgerow_protocol::policy::Intent;
+    use hedgerow_protocol::units::Quantile;
 
     use super::*;
 
@@ -208,6 +209,9 @@ mod tests {
             threshold_min_ms = 2.5
             threshold_max_ms = 250.0
             probation = false
+            goal = 0.999
+            pool = "checkout"
+            objective_ms = 120.0
 
             [[policy]]
             dependency = "search"
@@ -219,6 +223,11 @@ mod tests {
         assert_eq!(catalog.intent(), Intent::Hedge);
         assert_eq!(catalog.percentile().get(), 0.99);
         assert!(!catalog.probation());
+        assert_eq!(catalog.goal().map(Quantile::get), Some(0.999));
+        assert_eq!(
+            catalog.pool().map(ToString::to_string),
+            Some("checkout".into())
+        );
         let search = "search".parse().unwrap();
         assert_eq!(
             policies.of(&search),

@@ -62,9 +62,10 @@ pub(super) fn tell(before: Option<&Policies>, now: &Policies) {
     }
 }
 
-fn fields(policy: &Policy) -> [(&'static str, String); 10] {
+fn fields(policy: &Policy) -> [(&'static str, String); 13] {
     let draft = PolicyDraft::from(policy.clone());
-    let ms = |limit: Option<f64>| limit.map_or_else(|| "none".to_owned(), |ms| ms.to_string());
+    let none = || "none".to_owned();
+    let ms = |limit: Option<f64>| limit.map_or_else(none, |ms| ms.to_string());
     [
         ("intent", draft.intent.as_str().to_owned()),
         ("percentile", draft.percentile.to_string()),
@@ -76,6 +77,9 @@ fn fields(policy: &Policy) -> [(&'static str, String); 10] {
         ("probation", draft.probation.to_string()),
         ("attempts", draft.attempts.to_string()),
         ("hedge_on_error", draft.hedge_on_error.to_string()),
+        ("goal", draft.goal.map_or_else(none, |it| it.to_string())),
+        ("pool", draft.pool.unwrap_or_else(none)),
+        ("objective_ms", ms(draft.objective_ms)),
     ]
 }
 
@@ -117,7 +121,7 @@ mod tests {
         };
         let default = "intent observe, percentile 0.95, budget 0.08, holdout 0.01, error_limit \
                        0.05, threshold_min_ms none, threshold_max_ms none, probation true, \
-                       attempts 2, hedge_on_error false";
+                       attempts 2, hedge_on_error false, goal none, pool none, objective_ms none";
         assert_eq!(
             told(Some(&before), &now),
             [

@@ -86,7 +86,7 @@ impl OfRoute {
             further_refused,
             mode: route.effective().mode,
             threshold: route.gate.threshold(),
-            budget: route.bucket.budget(),
+            budget: route.bucket.earned(),
             tokens: route.bucket.tokens(),
             attempts_in_flight: route.attempts_alive(),
             watched_losers: route.watched.load(Ordering::Relaxed),

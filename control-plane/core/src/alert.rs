@@ -10,9 +10,11 @@
 //! | SharedSlowdown | off or probing for that reason | hedging again, or observing | |
 //! | HedgingDisabled | off or probing by the controller for another reason | the same | |
 //! | ReplicaSlow, ReplicaFailing | the replica is named | it is not | 5 s, 10 s |
+//! | RolloutReverted | the controller took a rollout back | 10 min later, or at the next policy | |
 //!
-//! The line is 10 %, or 1.25 of a budget above 10 %. A person's own off (kill switch, policy) raises
-//! nothing, and ends nothing: what was wrong before may still be.
+//! The line is 10 %, or 1.25 of a budget above 10 %, or 1.25 of what a pool lends where that is more.
+//! A person's own off (kill switch, policy) raises nothing, and ends nothing: what was wrong before
+//! may still be.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -39,6 +41,8 @@ const RATE_KEPT: Duration = Duration::from_secs(10);
 const NAMED_PENDING: Duration = Duration::from_secs(5);
 /// How long it must not be.
 const NAMED_KEPT: Duration = Duration::from_secs(10);
+/// How long a rollout that was taken back is an alert, unless a person sets a policy before.
+pub(crate) const REVERTED_FIRES: Duration = Duration::from_mins(10);
 /// How long what is over is shown.
 const RESOLVED_SHOWN: Duration = Duration::from_hours(1);
 /// Most of it that is.
@@ -51,7 +55,11 @@ pub(crate) struct Observed<'a> {
     pub(crate) decision: &'a Decision,
     /// The policy's budget; None: no policy.
     pub(crate) budget: Option<f64>,
+    /// What a pool lends it; None: its own budget holds.
+    pub(crate) lent: Option<f64>,
     pub(crate) replicas: &'a [ReplicaView],
+    /// Why the controller took a rollout back of late.
+    pub(crate) reverted: Option<&'a str>,
 }
 
 /// What an alert is about.
@@ -157,6 +165,12 @@ impl AlertBook {
                 &mut changed,
             );
             self.evaluate_replicas(now, it, &mut changed);
+            let signal = match it.reverted {
+                Some(_) => Signal::Raise,
+                None => Signal::Clear,
+            };
+            let rule = AlertRule::RolloutReverted;
+            self.step(now, it, rule, None, signal, &mut changed);
         }
         self.tracks
             .retain(|_, track| track.firing.is_some() || track.raised.is_some());
@@ -314,11 +328,13 @@ fn waits(rule: AlertRule) -> Waits {
             pending: NAMED_PENDING,
             kept: NAMED_KEPT,
         },
-        // A mode has a least stay of its own.
-        AlertRule::SharedSlowdown | AlertRule::HedgingDisabled => Waits {
-            pending: Duration::ZERO,
-            kept: Duration::ZERO,
-        },
+        // A mode has a least stay of its own, and what is past is past.
+        AlertRule::SharedSlowdown | AlertRule::HedgingDisabled | AlertRule::RolloutReverted => {
+            Waits {
+                pending: Duration::ZERO,
+                kept: Duration::ZERO,
+            }
+        }
     }
 }
 
@@ -339,7 +355,7 @@ fn of_mode(decision: &Decision, raises: impl Fn(OffReason) -> bool) -> Signal {
 }
 
 fn of_rates(it: &Observed<'_>) -> Signal {
-    let line = rate_line(it.budget);
+    let line = rate_line(it.budget, it.lent);
     let conditions = it.decision.conditions;
     let high = |rate: Option<f64>| rate.is_some_and(|rate| rate > line);
     let low = |rate: Option<f64>| rate.is_some_and(|rate| rate < line * RATE_CLEAR);
@@ -352,8 +368,11 @@ fn of_rates(it: &Observed<'_>) -> Signal {
     }
 }
 
-fn rate_line(budget: Option<f64>) -> f64 {
+/// The line of demand and hedge rate; `lent`: what a pool lends in place of the policy's budget.
+pub(crate) fn rate_line(budget: Option<f64>, lent: Option<f64>) -> f64 {
     match budget {
+        // Up to the line itself is lent, and spent to the last hedge: chance must not page.
+        _ if let Some(lent) = lent => (RATE_LINE_PER_BUDGET * lent).max(RATE_LINE),
         Some(budget) if budget > RATE_LINE => RATE_LINE_PER_BUDGET * budget,
         _ => RATE_LINE,
     }
@@ -397,7 +416,7 @@ fn summary(subject: &Subject, it: &Observed<'_>) -> String {
     let route = &subject.route;
     match subject.rule {
         AlertRule::HedgeRateHigh => {
-            let line = rate_line(it.budget);
+            let line = rate_line(it.budget, it.lent);
             let conditions = it.decision.conditions;
             let (what, rate, cure) = match (conditions.hedge_rate, conditions.demand) {
                 (Some(rate), _) if rate > line => {
@@ -409,8 +428,8 @@ fn summary(subject: &Subject, it: &Observed<'_>) -> String {
                     "the dependency is slower than its threshold; the budget holds the load",
                 ),
             };
-            let moved = match it.budget {
-                Some(budget) if budget > RATE_LINE => {
+            let moved = match it.lent.or(it.budget) {
+                Some(budget) if line > RATE_LINE => {
                     format!(" (1.25 times its budget of {})", percent(budget))
                 }
                 _ => String::new(),
@@ -433,6 +452,12 @@ fn summary(subject: &Subject, it: &Observed<'_>) -> String {
             )
         }
         AlertRule::ReplicaSlow | AlertRule::ReplicaFailing => replica_summary(subject, it),
+        AlertRule::RolloutReverted => format!(
+            "{}: the rollout of its policy was taken back, the old policy is in force for all \
+             agents again. {}",
+            route.dependency,
+            it.reverted.unwrap_or_default()
+        ),
     }
 }
 
@@ -453,7 +478,7 @@ fn replica_summary(subject: &Subject, it: &Observed<'_>) -> String {
         format!(" ({} {what})", percent(share))
     });
     let fault = if slow { "slow" } else { "failing" };
-    let carried = match it.budget {
+    let carried = match it.lent.or(it.budget) {
         Some(budget) => format!("hedging can carry at most {} of the calls", percent(budget)),
         None => "nothing is hedged here".to_owned(),
     };

@@ -54,6 +54,7 @@ pub fn check(controller: &Controller) -> Result<(), String> {
             ));
         }
     }
+    check_rollouts(controller)?;
     for (dependency, in_force) in &controller.rules.policies {
         let used = controller
             .revisions_used
@@ -64,6 +65,56 @@ pub fn check(controller: &Controller) -> Result<(), String> {
             return Err(format!(
                 "{dependency}: revision {} was never given",
                 in_force.revision
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The same of what agents in a rollout's share are told.
+fn check_rollouts(controller: &Controller) -> Result<(), String> {
+    for (key, route) in &controller.routes {
+        let Some(trial) = &route.trial else { continue };
+        if !controller.rules.rollouts.contains_key(&key.dependency) {
+            return Err(format!("{key}: no rollout is under way for its trial"));
+        }
+        if trial.unsettled().is_some() && !controller.unsettled.contains(key) {
+            return Err(format!(
+                "{key}: what is believed in the trial would never be stored"
+            ));
+        }
+        if trial.believed.sequence.max(trial.durable.sequence) > route.sequence_used {
+            return Err(format!("{key}: a sequence of its trial was never given"));
+        }
+        if trial.believed.sequence == trial.durable.sequence && trial.believed != trial.durable {
+            return Err(format!(
+                "{key}: {:?} and {:?} have the same sequence in its trial",
+                trial.believed, trial.durable
+            ));
+        }
+        if let Some(live) = &trial.live
+            && !trial.believed.mode.hedges()
+            && trial.durable.mode.hedges()
+            && live.probability.get() > 0.0
+        {
+            return Err(format!(
+                "{key}: decided {:?} for the share, but its agents are told to hedge {} of crossed calls",
+                trial.believed.mode, live.probability
+            ));
+        }
+    }
+    for (dependency, rollout) in &controller.rules.rollouts {
+        let used = controller
+            .revisions_used
+            .get(dependency)
+            .copied()
+            .unwrap_or_default();
+        let base = controller.revision(dependency);
+        let next = rollout.next.revision;
+        if next > used || base >= next || rollout.state.base != base {
+            return Err(format!(
+                "{dependency}: revision {next} is rolled out over {base}, begun over {}, of {used} given",
+                rollout.state.base
             ));
         }
     }

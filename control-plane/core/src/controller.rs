@@ -8,14 +8,16 @@ use hedgerow_protocol::ids::{DependencyName, Epoch, Revision, RouteKey, Tick};
 use hedgerow_protocol::policy::Policy;
 
 use crate::alert::AlertBook;
-use crate::decide::Decision;
+use crate::decide::{Decision, Utilisation};
 use crate::effect::{Effect, KillState, Restored};
 use crate::epoch::Epochs;
 use crate::event::{ConnectionId, Event, KillScope, Settings};
 use crate::fleet::Fleet;
 use crate::moment::Moment;
-use crate::orders::Orders;
+use crate::orders::{Orders, Outcome};
+use crate::rollout::{Rollout, RolloutOutcome, Watch};
 use crate::route::{Route, Routes};
+use crate::start::Credits;
 use crate::view::ControllerView;
 use crate::writes::Writes;
 
@@ -35,6 +37,30 @@ pub(crate) struct InForce {
 pub(crate) struct Rules {
     pub(crate) policies: BTreeMap<DependencyName, InForce>,
     pub(crate) kills: BTreeMap<KillScope, KillState>,
+    /// Policies that are in force for a share of the agents, beside the one in `policies`.
+    pub(crate) rollouts: BTreeMap<DependencyName, Rollout>,
+}
+
+impl Rules {
+    /// What they are once an order is stored.
+    pub(crate) fn apply(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Policy(it) => {
+                RolloutOutcome::Reverted(it.clone()).apply(self);
+            }
+            Outcome::Rollout(it) => it.apply(self),
+            Outcome::Kill(it, reverted) => {
+                self.kills.insert(it.scope.clone(), it.clone());
+                for old in reverted {
+                    RolloutOutcome::Reverted(old.clone()).apply(self);
+                }
+            }
+            Outcome::Release(_)
+            | Outcome::AcceptBase(_)
+            | Outcome::StartSwitchback(..)
+            | Outcome::StopSwitchback(_) => {}
+        }
+    }
 }
 
 /// Steers a fleet. Has no clock, no store and no network: see the [crate].
@@ -46,6 +72,8 @@ pub struct Controller {
     pub(crate) ticked: Moment,
     /// Counts decisions.
     pub(crate) tick: Tick,
+    /// When pools were last shared out.
+    pub(crate) shared_out: Moment,
     pub(crate) epochs: Epochs,
     pub(crate) rules: Rules,
     /// Revisions that may have reached the store: never used twice.
@@ -54,7 +82,11 @@ pub struct Controller {
     pub(crate) fleet: Fleet,
     pub(crate) orders: Orders,
     pub(crate) writes: Writes,
+    /// What was seen of each rollout since its stage began.
+    pub(crate) watches: BTreeMap<DependencyName, Watch>,
     pub(crate) alerts: AlertBook,
+    /// The newest reading of how busy each dependency is.
+    pub(crate) utilisation: BTreeMap<DependencyName, Utilisation>,
     pub(crate) counters: ControllerView,
     /// Reports counted at the last ticks, for the rate.
     pub(crate) report_counts: VecDeque<(Moment, u64)>,
@@ -64,6 +96,8 @@ pub struct Controller {
     pub(crate) routes_to_push: BTreeSet<RouteKey>,
     /// Agents to be sent one.
     pub(crate) agents_to_push: BTreeSet<ConnectionId>,
+    /// What is lent with the push under way.
+    pub(crate) credits: Credits,
     pub(crate) effects: VecDeque<Effect>,
 }
 
@@ -102,6 +136,7 @@ impl Controller {
             started: now,
             ticked: now,
             tick: Tick::default(),
+            shared_out: now,
             epochs: Epochs::after(restored.epoch),
             rules: Rules {
                 policies,
@@ -110,20 +145,26 @@ impl Controller {
                     .into_iter()
                     .map(|kill| (kill.scope.clone(), kill))
                     .collect(),
+                rollouts: BTreeMap::new(),
             },
             revisions_used,
             routes,
             fleet: Fleet::default(),
             orders: Orders::default(),
             writes: Writes::default(),
+            watches: BTreeMap::new(),
             alerts: AlertBook::restore(restored.alerts),
+            utilisation: BTreeMap::new(),
             counters: ControllerView::default(),
             report_counts: VecDeque::new(),
             unsettled: BTreeSet::new(),
             routes_to_push: BTreeSet::new(),
             agents_to_push: BTreeSet::new(),
+            credits: Credits::new(),
             effects: VecDeque::new(),
         };
+        controller.lose_switchbacks(now, &restored.switchbacks);
+        controller.restore_rollouts(now, restored.rollouts);
         controller.begin_epoch(now);
         controller
     }
@@ -221,7 +262,16 @@ impl Controller {
         }
     }
 
-    /// The revision in force for a dependency; 0: none.
+    /// The newest revision of a dependency's policy, also where only a share of the agents holds it
+    /// so far; 0: none.
+    pub(crate) fn newest_revision(&self, dependency: &DependencyName) -> Revision {
+        match self.rules.rollouts.get(dependency) {
+            Some(rollout) => rollout.next.revision,
+            None => self.revision(dependency),
+        }
+    }
+
+    /// The revision in force for a dependency, for agents in no rollout's share; 0: none.
     pub(crate) fn revision(&self, dependency: &DependencyName) -> Revision {
         self.rules
             .policies

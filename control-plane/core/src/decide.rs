@@ -7,37 +7,47 @@
 //! moment, as when a person has just thrown the kill switch.
 
 pub(crate) mod all_slow;
+pub(crate) mod arming;
 pub(crate) mod budget;
 pub(crate) mod errors;
 mod figures;
+pub(crate) mod goal;
 pub(crate) mod latch;
+pub(crate) mod load;
 mod mode;
 pub(crate) mod naming;
 mod primaries;
+mod recent;
 pub(crate) mod shared_cause;
 #[cfg(test)]
 mod tests;
 pub(crate) mod threshold;
 mod why;
+pub(crate) mod wins_nothing;
 pub(crate) mod words;
 
 use std::collections::BTreeMap;
 
-use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{ReplicaName, RouteKey};
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::units::{Budget, Ratio, Threshold};
 
 use all_slow::Phase;
+pub use arming::Armed;
 use budget::Phi;
+use goal::{Aim, InForce};
 use latch::{Findings, Verdict};
 use primaries::{Healthy, Primaries};
 use threshold::View;
 
+pub use load::Utilisation;
+
 use crate::effect::Transition;
 use crate::memory::Memory;
 use crate::moment::Moment;
-use crate::view::{Evidence, Figures, Named, NoData};
+use crate::share::Lent;
+use crate::view::{Evidence, Figures, Named, NoData, NoGain};
 use crate::window::{Lookback, WINDOW_CALLS, WINDOW_MAX, WINDOW_MIN, Windows};
 
 /// What a decision depends on beside the figures.
@@ -57,6 +67,19 @@ pub struct Situation<'a> {
     pub agents_stale: u64,
     /// The most replicas any of them can pick from; 0: callers pin them.
     pub replicas_per_agent_max: u32,
+    /// How busy the dependency is, where somebody said so, also where that no longer holds.
+    pub utilisation: Option<Utilisation>,
+    /// Whether nothing is to be hedged for the moment, so that a switchback can compare.
+    pub paused: bool,
+    /// What its pool lends it; None: the policy's own budget holds.
+    pub lent: Option<&'a Lent>,
+}
+
+impl Situation<'_> {
+    /// Hedges allowed, before anything that is shared is taken off.
+    fn budget(&self, policy: &Policy) -> Budget {
+        self.lent.map_or(policy.budget(), |lent| lent.budget)
+    }
 }
 
 /// What is to be done, and why.
@@ -82,6 +105,8 @@ pub struct Decision {
     pub words: String,
     /// The figures behind the mode: at the moment of the decision where it is off.
     pub evidence: Vec<Evidence>,
+    /// Why a route with a goal hedges nothing, or little, though it is on.
+    pub no_gain: Option<NoGain>,
     /// The earliest it may change by itself, where it is off.
     pub tries_again: Option<Moment>,
     /// The newest slice holds more hedges than ALGORITHMS 2 allows.
@@ -111,6 +136,8 @@ pub struct Live {
     pub budget: Budget,
     /// Most tokens an agent keeps, in hedges.
     pub cap: f64,
+    /// A share of the agents hedges at a time; None: all of them.
+    pub arming: Option<Armed>,
 }
 
 /// What alerts are raised on, over the present window; None: no data, nothing is raised or cleared.
@@ -151,21 +178,27 @@ pub fn decide(
             .last()
             .is_some_and(|slice| memory.pushed.exceeded_by(slice));
     let again = if is_new {
-        learn(windows, present.as_ref(), policy, situation, &mut memory)
+        let again = learn(windows, present.as_ref(), policy, situation, &mut memory);
+        ask_what_it_wins(route, windows, policy, situation.now, &mut memory);
+        again
     } else {
         None
     };
     memory.seen = windows.pushed();
 
     let changed = mode::change(situation, &mut memory, windows.pushed());
-    let phi = phi(windows, &memory);
+    let phi = phi(windows, policy, &memory);
     let live = live(windows, policy, situation, &memory, phi.as_ref());
     let figures = present.as_ref().map(|present| {
         let phi = phi.map(|phi| phi.value);
-        figures::figures(windows, present, &memory, &live, situation.policy, phi)
+        Figures {
+            utilisation: situation.utilisation.and_then(|it| it.known(situation.now)),
+            ..figures::figures(windows, present, &memory, &live, situation.policy, phi)
+        }
     });
     if is_new {
-        memory.pushed.push(policy.budget(), live.cap);
+        let budget = situation.budget(policy);
+        memory.pushed.push(budget, live.cap, live.arming);
         memory.probability = live.probability.get();
     }
     let no_data = figures
@@ -192,6 +225,7 @@ pub fn decide(
         no_data,
         words: reasons.words,
         evidence: reasons.evidence,
+        no_gain: InForce::of(&memory, policy).no_gain,
         tries_again: mode::tries_again(memory.mode, &memory),
         over_budget,
     };
@@ -207,8 +241,11 @@ fn learn(
     memory: &mut Memory,
 ) -> Option<Findings> {
     let now = situation.now;
+    let rate = arming::rate(windows, budget::RATE_SLICES);
+    memory.arming = arming::arm(rate, situation.agents, policy, memory.arming);
+    let crossing = InForce::of(memory, policy).crossing;
     let floors = naming::Floors {
-        crossed: policy.percentile().tail() / 2.0,
+        crossed: crossing / 2.0,
         errors: policy.error_limit().get() / 2.0,
     };
     let named = naming::judge(windows, &memory.named, floors, now);
@@ -229,6 +266,8 @@ fn learn(
     let phase = match memory.shared.off() {
         _ if failing => Phase::Failing,
         Some(off) if off.by_median => Phase::Slow,
+        // Hedges may win nothing for days, and nothing else is wrong meanwhile.
+        Some(off) if off.reason == OffReason::WinsNothing => Phase::Learning,
         Some(_) => Phase::Off,
         None => Phase::Learning,
     };
@@ -244,7 +283,7 @@ fn learn(
         mode_from: memory.mode_from,
         base: &memory.base,
         crossed: crossed_share(windows, present, memory),
-        target: policy.percentile().tail(),
+        target: crossing,
         slow_replicas: all_slow::slow_replicas(windows, &memory.base),
     });
     if shared.is_some() {
@@ -256,8 +295,33 @@ fn learn(
             .saturating_sub(u64::from(latch::TICKS_WELL));
     }
     again = shared.or(again);
-    follow(windows, known, policy, memory);
+    follow(windows, known, policy, situation, memory);
     again
+}
+
+/// Switches off where hedges have won nothing for ten minutes.
+fn ask_what_it_wins(
+    route: &RouteKey,
+    windows: &Windows,
+    policy: &Policy,
+    now: Moment,
+    memory: &mut Memory,
+) {
+    let view = wins_nothing::View {
+        now,
+        route,
+        windows,
+        mode: memory.mode,
+        mode_from: memory.mode_from,
+        probability: memory.probability,
+        threshold: memory
+            .threshold
+            .value()
+            .map(|value| threshold::limited(value, policy).get()),
+    };
+    if let Some(why) = memory.wins_nothing.observe(&view) {
+        memory.shared.trip(now, windows.pushed(), why);
+    }
 }
 
 /// The share of the healthy majority's calls that cross; None where none are made.
@@ -276,8 +340,10 @@ fn follow(
     windows: &Windows,
     known: Option<(&Lookback<'_>, &Primaries)>,
     policy: &Policy,
+    situation: &Situation<'_>,
     memory: &mut Memory,
 ) {
+    let in_force = InForce::of(memory, policy);
     let view = known.map(|(present, primaries)| View {
         windows,
         present,
@@ -285,10 +351,27 @@ fn follow(
         named: &memory.named,
         target: policy.percentile().tail(),
         calm: windows.pushed().saturating_sub(memory.calm_from) as usize,
+        in_use: in_force.threshold == memory.threshold.value(),
     });
-    if memory.shared.off().is_some() || memory.errors.tripped().is_some() {
+    let slow = |off: &shared_cause::Off| off.by_median || off.reason != OffReason::WinsNothing;
+    if memory.shared.off().is_some_and(slow) || memory.errors.tripped().is_some() {
         memory.threshold.hold(view.as_ref());
+        memory.goal.hold();
     } else if let Some(view) = view {
+        let shared = match Aim::of(policy) {
+            // Scales the budget instead.
+            Aim::Percentile => None,
+            Aim::Goal(_) | Aim::Objective(_) => phi(windows, policy, memory),
+        };
+        let shared = shared.map_or(Ratio::ZERO, |phi| phi.at_least());
+        memory.goal.follow(
+            &view,
+            &goal::Sought {
+                policy,
+                budget: situation.budget(policy),
+                shared,
+            },
+        );
         memory.threshold.follow(&view);
         memory.ready |= memory.threshold.value().is_some();
     }
@@ -296,7 +379,7 @@ fn follow(
 }
 
 /// How much of slowness is shared, over the last minute at most and not before the mode began.
-fn phi(windows: &Windows, memory: &Memory) -> Option<Phi> {
+fn phi(windows: &Windows, policy: &Policy, memory: &Memory) -> Option<Phi> {
     let slices = windows.pushed().saturating_sub(memory.mode_from) as usize;
     let window = windows.over(WINDOW_MAX.min(slices));
     let hedge = window.hedge();
@@ -304,7 +387,7 @@ fn phi(windows: &Windows, memory: &Memory) -> Option<Phi> {
     if hedges == 0 || !memory.mode.hedges() {
         return None;
     }
-    let threshold = memory.threshold.value()?;
+    let threshold = InForce::of(memory, policy).threshold?;
     Phi::measure(&window.primary().curve(), &hedge.curve(), hedges, threshold)
 }
 
@@ -315,33 +398,41 @@ fn live(
     memory: &Memory,
     phi: Option<&Phi>,
 ) -> Live {
+    let utilisation = situation.utilisation.and_then(|it| it.known(situation.now));
+    let load = load::lent(utilisation);
+    let in_force = InForce::of(memory, policy);
     let probability = match memory.mode {
-        Mode::On => Ratio::ONE,
-        Mode::Probing(_) => probe_share(windows),
+        // Tokens that agents have kept are not to be spent either.
+        _ if load <= 0.0 || situation.paused => Ratio::ZERO,
+        Mode::On => Ratio::clamped(in_force.probability),
+        Mode::Probing(_) => probe_share(windows, memory.arming),
         Mode::Off(_) | Mode::Observing => Ratio::ZERO,
     };
-    // While probing the probability is what bounds the harm; the probes need their tokens.
+    // While probing the probability is what bounds the harm; the probes need their tokens. For a goal
+    // what is shared was in the search.
     let lent = match memory.mode {
-        Mode::On => phi.map_or(1.0, Phi::lent),
+        Mode::On if Aim::of(policy) == Aim::Percentile => phi.map_or(1.0, Phi::lent),
         _ => 1.0,
     };
     Live {
-        threshold: memory
+        threshold: in_force
             .threshold
-            .value()
             .map(|value| threshold::limited(value, policy)),
         probability,
-        budget: Budget::clamped(policy.budget().get() * lent),
-        cap: budget::cap(windows, situation.agents, policy),
+        budget: Budget::clamped(situation.budget(policy).get() * lent * load),
+        cap: budget::cap(windows, situation.agents, policy, memory.arming),
+        arming: memory.arming,
     }
 }
 
-fn probe_share(windows: &Windows) -> Ratio {
+fn probe_share(windows: &Windows, armed: Option<Armed>) -> Ratio {
     let window = windows.grown(WINDOW_MIN, WINDOW_MAX, |window| {
         window.calls() >= WINDOW_CALLS
     });
     let crossed = window.sum(|totals| totals.crossed) as f64;
-    let per_s = crossed / window.span().as_secs_f64();
+    // Only what crosses at an armed agent can be probed with.
+    let armed = armed.map_or(1.0, |armed| armed.share.get());
+    let per_s = armed * crossed / window.span().as_secs_f64();
     let share = PROBES_PER_S / per_s;
     // Nothing crossed: whatever crosses first may well be probed with.
     let share = if share.is_finite() {

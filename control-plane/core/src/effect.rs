@@ -1,13 +1,14 @@
 //! What the controller wants done. Nothing here does it.
 
 use hedgerow_protocol::directive::{DirectiveSet, Mode};
-use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, RouteKey, Sequence};
+use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey, Sequence};
 use hedgerow_protocol::policy::Policy;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Actor, ConnectionId, KillScope, RequestId, WriteId};
 use crate::minute::Minute;
 use crate::moment::Moment;
+use crate::rollout::RolloutPlan;
 use crate::view::{AlertRule, Evidence, Point};
 
 /// Everything the controller can want.
@@ -62,8 +63,10 @@ pub enum Done {
         /// Whether this order changed it.
         changed: bool,
     },
-    /// The route is free to decide again, or has a new base.
+    /// The route is free to decide again, or has a new base; its switchback has begun or ended.
     Route,
+    /// The reading is taken.
+    Utilisation,
 }
 
 /// Why an order was not carried out. Nothing changed.
@@ -82,6 +85,23 @@ pub enum OrderError {
     /// Nothing is known of it.
     #[error("no route {0} is known; it appears when an agent reports it")]
     UnknownRoute(RouteKey),
+    /// Nothing is known of a dependency.
+    #[error("no dependency {0} is known; it appears when an agent reports it, or with its policy")]
+    UnknownDependency(DependencyName),
+    /// A value is not within its range.
+    #[error("{field}: {problem}")]
+    OutOfRange {
+        /// Which value.
+        field: &'static str,
+        /// What it is and what was expected.
+        problem: String,
+    },
+    /// It does not go together with how things stand.
+    #[error("{0}")]
+    NotNow(String),
+    /// There is no rollout to be steered.
+    #[error("no rollout of {0} is under way; look at its policy, it may just have ended")]
+    NoRollout(DependencyName),
     /// A change that can do harm needs a reason.
     #[error("a reason is needed: say in a few words why")]
     NoReason,
@@ -110,6 +130,17 @@ pub enum Record {
     Kill(KillState),
     /// A route's mode, kept over a restart.
     Mode(ModeState),
+    /// A rollout begun, or a stage further.
+    Rollout(RolloutState),
+    /// A route's mode for the agents that hold the new policy of a rollout.
+    TrialMode {
+        /// The revision that is rolled out: what is stored late of an ended one is told from another's.
+        revision: Revision,
+        /// The mode.
+        state: ModeState,
+    },
+    /// The dependency's rollout is over, whichever way.
+    RolloutEnded(DependencyName),
     /// An automatic change, with what led to it.
     Transition(Transition),
     /// A line of the record. Append only.
@@ -160,6 +191,25 @@ pub struct ModeState {
     pub since: Moment,
     /// Its number.
     pub sequence: ModeSequence,
+}
+
+/// A rollout, as it must outlive the controller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RolloutState {
+    /// Of which dependency.
+    pub dependency: DependencyName,
+    /// The revision that is rolled out.
+    pub revision: Revision,
+    /// The revision that agents outside the share hold; 0: nobody had set a policy.
+    pub base: Revision,
+    /// In which steps.
+    pub plan: RolloutPlan,
+    /// The present one, counted from 0.
+    pub stage: usize,
+    /// Since when.
+    pub since: Moment,
+    /// Who began it.
+    pub actor: Actor,
 }
 
 /// An automatic change of mode.
@@ -232,4 +282,19 @@ pub struct Restored {
     pub alerts: Vec<AlertState>,
     /// The newest stored point of each of those routes, where there is one.
     pub points: Vec<(RouteKey, Point)>,
+    /// Routes whose switchback began and, by the record, has not ended.
+    pub switchbacks: Vec<RouteKey>,
+    /// Rollouts under way. One whose revision is not its dependency's newest is over.
+    pub rollouts: Vec<RestoredRollout>,
+}
+
+/// A rollout under way when a controller starts.
+#[derive(Debug, Clone)]
+pub struct RestoredRollout {
+    /// Where it was.
+    pub state: RolloutState,
+    /// The policy of [`RolloutState::base`], and since when it was in force. None for revision 0.
+    pub base: Option<(Policy, Moment)>,
+    /// Modes of the routes for the agents in the share.
+    pub modes: Vec<ModeState>,
 }

@@ -9,7 +9,10 @@ use hedgerow_protocol::ids::{
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::report::Report;
 use hedgerow_protocol::session::Held;
+use hedgerow_protocol::units::Ratio;
 use serde::{Deserialize, Serialize};
+
+use crate::rollout::RolloutPlan;
 
 /// One stream of one agent, numbered by the server and never used again in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -187,8 +190,26 @@ pub enum Order {
         /// The revision it was made from; another one in force meanwhile refuses it. None: whatever
         /// is in force.
         expected: Option<Revision>,
+        /// In which steps; None: for every agent at once. Either way it takes the place of a rollout
+        /// under way.
+        rollout: Option<RolloutPlan>,
     },
-    /// The kill switch.
+    /// The next step of a rollout, without waiting for it; after the last the new policy is in force
+    /// for everybody.
+    AdvanceRollout {
+        /// Of which dependency.
+        dependency: DependencyName,
+        /// The revision that is rolled out; another one meanwhile refuses it. None: whichever is.
+        expected: Option<Revision>,
+    },
+    /// A rollout is taken back: the old policy is in force again, as a new revision.
+    AbortRollout {
+        /// Of which dependency.
+        dependency: DependencyName,
+        /// See [`Order::AdvanceRollout`].
+        expected: Option<Revision>,
+    },
+    /// The kill switch. Engaged, it takes back the rollouts of what it covers.
     Kill {
         /// For what.
         scope: KillScope,
@@ -205,7 +226,32 @@ pub enum Order {
         /// The route.
         route: RouteKey,
     },
+    /// How busy a dependency is. A reading, not a change of anybody's mind: it needs no reason, is
+    /// neither stored nor recorded, and is forgotten when it is older than it holds.
+    SetUtilisation {
+        /// Of what.
+        dependency: DependencyName,
+        /// The share of what it can carry that is in use; None: unknown from now on.
+        utilisation: Option<Ratio>,
+        /// How long the reading holds, 1 s to 1 h.
+        valid_for: Duration,
+    },
+    /// The whole fleet hedges on a route and does not, in turns, to see what that does to callers.
+    StartSwitchback {
+        /// The route.
+        route: RouteKey,
+        /// Pairs of with and without, 3 to 60; see [`SWITCHBACK_ROUNDS`].
+        rounds: u32,
+    },
+    /// Ends a route's switchback before its time.
+    StopSwitchback {
+        /// The route.
+        route: RouteKey,
+    },
 }
+
+/// Rounds of a switchback where nothing is said: they take as many minutes.
+pub const SWITCHBACK_ROUNDS: u32 = 10;
 
 /// What a kill switch covers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

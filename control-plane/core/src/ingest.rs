@@ -78,6 +78,8 @@ impl Controller {
         fresh: bool,
     ) {
         let key = self.keep_route(&report.route, now);
+        let rollout = self.rules.rollouts.get(&key.dependency);
+        let rollout = rollout.map(|it| (it.share, it.next.revision));
         let mut instance = InstanceId::from_u128(0);
         if let Some(agent) = self.fleet.attached.get_mut(&connection) {
             instance = agent.joined.instance;
@@ -86,6 +88,9 @@ impl Controller {
                 state.effective = Some(report.effective);
             }
             if new && key == report.route {
+                if let Some(route) = self.routes.get_mut(&key) {
+                    route.starters.meet(connection, &report, now);
+                }
                 self.meet_route(now, &key);
                 self.agents_to_push.insert(connection);
             }
@@ -95,28 +100,34 @@ impl Controller {
         };
         route.used = now;
         let Some(delta) = delta else { return };
-        // What is counted together under `__other__` has nothing to be compared with.
-        let reception = if fresh && !key.is_other() {
-            let counts = Counts::of(delta, &report, route.memory.threshold.value());
+        let (reception, load) = if fresh {
+            // What is counted together under `__other__` has nothing to be compared with, nor has an
+            // agent that is to do otherwise than the rest.
+            let apart = rollout.is_some_and(|(share, _)| share.has(instance));
+            let counts = (!key.is_other() && !apart)
+                .then(|| Counts::of(delta, &report, route.memory.threshold.value()));
+            let load = weigh::load(delta, &report);
+            let calls = delta.started;
             route
                 .bench
-                .hear(connection, instance, &counts, delta.started)
+                .hear(connection, instance, counts.as_ref(), calls, load)
         } else if route.bench.is_out(connection) {
-            Reception::Apart
+            (Reception::Apart, 0.0)
         } else {
-            Reception::Counted
+            (Reception::Counted, 0.0)
         };
         if reception == Reception::Apart {
             return;
         }
         route.totals.add(delta);
         if fresh {
+            route.see(rollout, instance, delta, &report);
             let arrival = Arrival {
                 connection,
                 delta: *delta,
                 report,
             };
-            route.arrive(arrival, reception == Reception::Doubted);
+            route.arrive(arrival, load, reception == Reception::Doubted);
         }
     }
 
@@ -138,11 +149,9 @@ impl Controller {
 impl Route {
     /// Takes a report's part. What is light by the last tick's measure is added at once, which
     /// spreads the work over the second; the rest, and what is doubted, waits until it is known what
-    /// everybody said.
-    fn arrive(&mut self, arrival: Arrival, doubted: bool) {
-        let load = self.loads.entry(arrival.connection).or_default();
-        *load += weigh::load(&arrival.delta, &arrival.report);
-        if *load <= self.light && !doubted {
+    /// everybody said. `load`: what the agent said since the last tick, this included.
+    fn arrive(&mut self, arrival: Arrival, load: f64, doubted: bool) {
+        if load <= self.light && !doubted {
             self.add(arrival);
         } else {
             self.heavy.push(arrival);
@@ -170,18 +179,20 @@ impl Route {
         attached: impl Fn(ConnectionId) -> bool,
     ) -> (Slice, Vec<Change>) {
         let outcome = self.bench.tick(now, floors, attached);
-        let mut loads = std::mem::take(&mut self.loads);
-        loads.retain(|connection, _| {
-            let is_out = self.bench.is_out(*connection);
-            if is_out {
-                self.windows.forget(connection.0);
-            }
-            !is_out
-        });
-        for freed in &outcome.freed {
-            *loads.entry(freed.connection).or_default() += weigh::load(&freed.delta, &freed.report);
+        let loads = self.bench.take_loads();
+        for (connection, ..) in loads.iter().filter(|(.., is_out)| *is_out) {
+            self.windows.forget(connection.0);
         }
-        let scale = Scale::of(loads.values().copied().collect());
+        let counted = loads.into_iter().filter(|(.., is_out)| !is_out);
+        let mut loads: Vec<_> = counted.map(|(who, load, _)| (who, load)).collect();
+        for freed in &outcome.freed {
+            let more = weigh::load(&freed.delta, &freed.report);
+            match loads.binary_search_by_key(&freed.connection, |(who, _)| *who) {
+                Ok(at) => loads[at].1 += more,
+                Err(at) => loads.insert(at, (freed.connection, more)),
+            }
+        }
+        let scale = Scale::of(loads.iter().map(|(_, load)| *load).collect());
         if !loads.is_empty() {
             // Half of it: should everybody say less the next time, what was light is still
             // bounded. Where there are so few agents that all may count in full, there is little
@@ -197,7 +208,8 @@ impl Route {
             let Some(mut arrival) = self.bench.keep(arrival) else {
                 continue;
             };
-            let load = loads.get(&arrival.connection).copied().unwrap_or_default();
+            let at = loads.binary_search_by_key(&arrival.connection, |(who, _)| *who);
+            let load = at.map_or(0.0, |at| loads[at].1);
             if load > scale.most {
                 weigh::thin(&mut arrival.delta, &mut arrival.report, scale.most / load);
             }

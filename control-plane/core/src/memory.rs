@@ -7,12 +7,15 @@ use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::session::Held;
 
+use crate::decide::Armed;
 use crate::decide::all_slow::Base;
 use crate::decide::budget::Pushed;
+use crate::decide::goal;
 use crate::decide::latch::{Findings, Latch, Tripped};
 use crate::decide::naming::Entry;
 use crate::decide::shared_cause::SharedCause;
 use crate::decide::threshold::Track;
+use crate::decide::wins_nothing::WinsNothing;
 use crate::moment::Moment;
 
 /// Automatic changes of mode allowed in [`CHANGES_WITHIN`]; one more, and it is off until a person
@@ -41,13 +44,18 @@ pub struct Memory {
     pub(crate) errors: Latch,
     pub(crate) push_back: Latch,
     pub(crate) shared: SharedCause,
+    pub(crate) wins_nothing: WinsNothing,
     pub(crate) too_many: Option<Tripped>,
     /// When the mode was changed automatically, newest last.
     pub(crate) changes: VecDeque<Moment>,
     pub(crate) base: Base,
     pub(crate) threshold: Track,
+    /// Delay and probability, where a goal or a pool's objective is aimed at.
+    pub(crate) goal: goal::Track,
     pub(crate) named: BTreeMap<ReplicaName, Entry>,
     pub(crate) pushed: Pushed,
+    /// The share of agents that hedges at a time; None: all of them.
+    pub(crate) arming: Option<Armed>,
     /// The share of crossed calls hedged since the last decision.
     pub(crate) probability: f64,
     /// Slices that had been pushed when everything was last well again.
@@ -68,12 +76,15 @@ impl Memory {
             errors: Latch::default(),
             push_back: Latch::default(),
             shared: SharedCause::default(),
+            wins_nothing: WinsNothing::default(),
             too_many: None,
             changes: VecDeque::new(),
             base: Base::default(),
             threshold: Track::default(),
+            goal: goal::Track::default(),
             named: BTreeMap::new(),
             pushed: Pushed::default(),
+            arming: None,
             probability: 0.0,
             calm_from: 0,
         }
@@ -150,8 +161,11 @@ impl Memory {
             Some(OffReason::PushBack) => {
                 self.push_back = Latch::restored(since, why("push-back rate"));
             }
-            Some(OffReason::SharedSlowdown | OffReason::WinsNothing) => {
-                self.shared = SharedCause::restored(since, now, why("shared slowdown"));
+            Some(reason @ OffReason::SharedSlowdown) => {
+                self.shared = SharedCause::restored(reason, since, now, why("shared slowdown"));
+            }
+            Some(reason @ OffReason::WinsNothing) => {
+                self.shared = SharedCause::restored(reason, since, now, why("wins nothing"));
             }
             Some(OffReason::TooManyChanges | OffReason::Unknown) => {
                 self.too_many = Some(Tripped {

@@ -6,18 +6,22 @@
 //! stops hedging is stored, live values already say "none" with the next tick (see
 //! [`crate::push`]); if the store fails, they come back.
 
+mod readings;
+mod switchback;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 
-use crate::controller::{Controller, InForce, Rules};
+use crate::controller::{Controller, InForce};
 use crate::effect::{AuditRow, Done, Effect, KillState, OrderError, Record};
 use crate::event::{Actor, KillScope, Order, RequestId};
 use crate::memory::Memory;
 use crate::moment::Moment;
-use crate::route::Place;
+use crate::rollout::{RolloutOutcome, RolloutPlan};
+use crate::route::{Place, Route};
 use crate::view::{Mark, MarkKind};
 use crate::writes::Waiting;
 
@@ -27,11 +31,12 @@ const ORDERS_WAITING_MAX: usize = 64;
 
 /// An order and who wants it.
 #[derive(Debug, Clone)]
-struct Wanted {
-    request: RequestId,
-    actor: Actor,
-    reason: String,
-    order: Order,
+pub(crate) struct Wanted {
+    /// To answer to; None: the controller itself.
+    request: Option<RequestId>,
+    pub(crate) actor: Actor,
+    pub(crate) reason: String,
+    pub(crate) order: Order,
 }
 
 /// An order that is being stored.
@@ -40,16 +45,22 @@ struct UnderWay {
     wanted: Wanted,
     /// Routes whose mode it changes, and to what: stored with it.
     places: Vec<(RouteKey, Place)>,
+    /// The same for agents in the share of a rollout that it begins.
+    trials: Vec<(RouteKey, Place)>,
     outcome: Outcome,
 }
 
 /// What an order does once it is stored.
 #[derive(Debug, Clone)]
-enum Outcome {
+pub(crate) enum Outcome {
     Policy(InForce),
-    Kill(KillState),
+    /// With the old policies of the rollouts it takes back.
+    Kill(KillState, Vec<InForce>),
+    Rollout(RolloutOutcome),
     Release(RouteKey),
     AcceptBase(RouteKey),
+    StartSwitchback(RouteKey, u32),
+    StopSwitchback(RouteKey),
 }
 
 /// Orders under way and in line.
@@ -62,25 +73,42 @@ pub(crate) struct Orders {
 impl Orders {
     /// Whether an order that is not stored yet would stop hedging on `route`.
     pub(crate) fn would_stop(&self, route: &RouteKey) -> bool {
-        let under_way = self.under_way.iter().map(|it| &it.wanted);
-        under_way.chain(&self.line).any(|it| match &it.order {
+        self.any(|order| match order {
             Order::Kill {
                 scope,
                 engaged: true,
             } => covers(scope, route),
-            Order::SetPolicy { policy, .. } => {
-                policy.intent() != Intent::Hedge && *policy.dependency() == route.dependency
-            }
+            Order::SetPolicy {
+                policy,
+                rollout: None,
+                ..
+            } => policy.intent() != Intent::Hedge && *policy.dependency() == route.dependency,
             _ => false,
         })
+    }
+
+    /// The order that is being stored.
+    pub(crate) fn under_way(&self) -> Option<&Order> {
+        self.under_way.as_ref().map(|it| &it.wanted.order)
+    }
+
+    /// Whether an order that is not stored yet is such a one.
+    pub(crate) fn any(&self, is: impl Fn(&Order) -> bool) -> bool {
+        let under_way = self.under_way.iter().map(|it| &it.wanted);
+        under_way.chain(&self.line).any(|it| is(&it.order))
     }
 }
 
 /// Whether a kill switch of `scope` is for `route`.
 pub(crate) fn covers(scope: &KillScope, route: &RouteKey) -> bool {
+    covers_dependency(scope, &route.dependency)
+}
+
+/// Whether it is for all of `dependency`.
+pub(crate) fn covers_dependency(scope: &KillScope, dependency: &DependencyName) -> bool {
     match scope {
         KillScope::Everything => true,
-        KillScope::Dependency(dependency) => *dependency == route.dependency,
+        KillScope::Dependency(of) => of == dependency,
     }
 }
 
@@ -94,16 +122,36 @@ impl Controller {
         reason: String,
         order: Order,
     ) {
+        if let Order::SetUtilisation {
+            dependency,
+            utilisation,
+            valid_for,
+        } = order
+        {
+            let result = self.take_utilisation(now, dependency, utilisation, valid_for);
+            return self.reply(Some(request), result);
+        }
         if reason.trim().is_empty() {
-            return self.reply(request, Err(OrderError::NoReason));
+            return self.reply(Some(request), Err(OrderError::NoReason));
         }
         if self.orders.line.len() >= ORDERS_WAITING_MAX {
             let problem = format!("{ORDERS_WAITING_MAX} orders wait for the store already");
-            return self.reply(request, Err(OrderError::NotPersisted(problem)));
+            return self.reply(Some(request), Err(OrderError::NotPersisted(problem)));
         }
         self.orders.line.push_back(Wanted {
-            request,
+            request: Some(request),
             actor,
+            reason,
+            order,
+        });
+        self.next_order(now);
+    }
+
+    /// The controller itself wants something: before what people wait for, and answered to nobody.
+    pub(crate) fn order_itself(&mut self, now: Moment, order: Order, reason: String) {
+        self.orders.line.push_front(Wanted {
+            request: None,
+            actor: Actor::controller(),
             reason,
             order,
         });
@@ -126,14 +174,27 @@ impl Controller {
     /// Begins to store an order; returns the answer where there is nothing to store.
     fn begin_order(&mut self, now: Moment, wanted: Wanted) -> Option<Result<Done, OrderError>> {
         match &wanted.order {
-            Order::SetPolicy { policy, expected } => {
+            Order::SetPolicy {
+                policy,
+                expected,
+                rollout,
+            } => {
                 let (policy, expected) = (Policy::clone(policy), *expected);
-                self.begin_policy(now, wanted, policy, expected)
+                let rollout = rollout.clone();
+                self.begin_policy(now, wanted, policy, expected, rollout)
+            }
+            Order::AdvanceRollout { .. } | Order::AbortRollout { .. } => {
+                self.begin_step(now, wanted)
             }
             Order::Kill { scope, engaged } => {
                 let (scope, engaged) = (scope.clone(), *engaged);
                 self.begin_kill(now, wanted, &scope, engaged)
             }
+            Order::StartSwitchback { .. } | Order::StopSwitchback { .. } => {
+                self.begin_switchback_order(now, wanted)
+            }
+            // Taken when it came: see `ordered`.
+            Order::SetUtilisation { .. } => Some(Ok(Done::Utilisation)),
             Order::Release { route } | Order::AcceptBase { route } => {
                 let key = route.clone();
                 let Some(route) = self.routes.get(&key) else {
@@ -165,15 +226,14 @@ impl Controller {
         wanted: Wanted,
         policy: Policy,
         expected: Option<Revision>,
+        plan: Option<RolloutPlan>,
     ) -> Option<Result<Done, OrderError>> {
         let dependency = policy.dependency().clone();
-        let current = self.revision(&dependency);
-        let before = self
-            .rules
-            .policies
-            .get(&dependency)
-            .map(|it| Arc::clone(&it.policy));
-        if before.as_deref() == Some(&policy) {
+        let current = self.newest_revision(&dependency);
+        let before = self.newest_policy(&dependency);
+        let rolls = self.rules.rollouts.contains_key(&dependency);
+        // The policy of a rollout, set for everybody, is a change.
+        if before.as_deref() == Some(&policy) && (plan.is_some() || !rolls) {
             return Some(Ok(Done::Policy {
                 revision: current,
                 changed: false,
@@ -184,13 +244,8 @@ impl Controller {
         {
             return Some(Err(OrderError::Stale { expected, current }));
         }
-        let used = self
-            .revisions_used
-            .entry(dependency.clone())
-            .or_insert(current);
-        *used = used.next();
-        let revision = *used;
-        let records = vec![
+        let revision = self.next_revision(&dependency);
+        let mut records = vec![
             Record::Policy {
                 revision,
                 policy: Box::new(policy.clone()),
@@ -213,6 +268,13 @@ impl Controller {
             policy: Arc::new(policy),
             since: now,
         };
+        if let Some(plan) = plan {
+            self.begin_rollout(now, wanted, in_force, plan, records);
+            return None;
+        }
+        if rolls {
+            records.push(Record::RolloutEnded(dependency));
+        }
         self.store_order(now, wanted, Outcome::Policy(in_force), records);
         None
     }
@@ -248,14 +310,18 @@ impl Controller {
             after: place(engaged),
             reason: wanted.reason.clone(),
         };
-        let records = vec![Record::Kill(state.clone()), Record::Audit(row)];
-        self.store_order(now, wanted, Outcome::Kill(state), records);
+        let mut records = vec![Record::Kill(state.clone()), Record::Audit(row)];
+        let mut reverted = Vec::new();
+        if engaged {
+            reverted = self.take_all_back(now, &wanted, scope, &mut records);
+        }
+        self.store_order(now, wanted, Outcome::Kill(state, reverted), records);
         None
     }
 
     /// Finds out which modes the order changes, and gives all of it to the store in one write: one
     /// trip to the disk between a person's word and the fleet.
-    fn store_order(
+    pub(crate) fn store_order(
         &mut self,
         now: Moment,
         wanted: Wanted,
@@ -269,24 +335,32 @@ impl Controller {
             let Some(route) = self.routes.get(&key) else {
                 continue;
             };
-            let memory = remembered(&route.memory, &outcome);
+            let memory = remembered(route, &outcome);
             let (decision, _) = self.decide_under(now, &key, route, &then, &memory);
-            if decision.mode != route.believed.mode
+            let taken_over = outcome.taken_over(route);
+            let from = taken_over.map_or(&route.believed, |trial| &trial.believed);
+            let (mode, since) = (decision.mode, from.since);
+            let (same, probation) = (mode == from.mode, from.probation.clone());
+            // The numbers of a trial that ends are used: the route's own is to be above them.
+            let ends = route.trial.is_some() && outcome.ends_trials();
+            if (!same || ends)
                 && let Some(route) = self.routes.get_mut(&key)
             {
                 let place = Place {
-                    mode: decision.mode,
-                    since: now,
+                    mode,
+                    since: if same { since } else { now },
                     sequence: route.next_sequence(),
-                    probation: route.believed.probation.clone(),
+                    probation,
                 };
                 records.push(Record::Mode(place.record(&key)));
                 places.push((key, place));
             }
         }
+        let trials = self.trial_places(now, &outcome, &then, &mut records);
         self.orders.under_way = Some(Box::new(UnderWay {
             wanted,
             places,
+            trials,
             outcome,
         }));
         self.persist(Waiting::Order, records);
@@ -300,6 +374,7 @@ impl Controller {
         let UnderWay {
             wanted,
             places,
+            trials,
             outcome,
         } = *under_way;
         let routes = self.routes_of(&outcome);
@@ -311,7 +386,8 @@ impl Controller {
                     changed: true,
                 },
             ),
-            Outcome::Kill(it) => (
+            Outcome::Rollout(it) => (it.words(&wanted.actor, &wanted.reason), it.done()),
+            Outcome::Kill(it, _) => (
                 format!(
                     "kill switch {}, by {}",
                     if it.engaged { "engaged" } else { "released" },
@@ -324,11 +400,22 @@ impl Controller {
                 format!("present speed accepted, by {}", wanted.actor.name),
                 Done::Route,
             ),
+            Outcome::StartSwitchback(key, rounds) => {
+                let by = (wanted.actor.clone(), wanted.reason.clone());
+                self.start_switchback(now, key, *rounds, by);
+                let words = format!("switchback of {rounds} rounds, by {}", wanted.actor.name);
+                (words, Done::Route)
+            }
+            Outcome::StopSwitchback(key) => {
+                self.end_switchback(now, key, format!("stopped by {}", wanted.actor.name));
+                let words = format!("switchback stopped, by {}", wanted.actor.name);
+                (words, Done::Route)
+            }
         };
         self.rules.apply(&outcome);
         for key in &routes {
             if let Some(route) = self.routes.get_mut(key) {
-                route.memory = remembered(&route.memory, &outcome);
+                route.memory = remembered(route, &outcome);
                 route.mark(Mark {
                     at: now,
                     kind: MarkKind::Policy,
@@ -339,6 +426,7 @@ impl Controller {
         for (key, place) in places {
             self.take_place(&key, place);
         }
+        self.take_trials(now, &outcome, trials);
         for key in routes {
             self.judge(now, &key);
             self.routes_to_push.insert(key.clone());
@@ -376,15 +464,19 @@ impl Controller {
     fn routes_of(&self, outcome: &Outcome) -> Vec<RouteKey> {
         match outcome {
             Outcome::Policy(it) => self.routes_in(it.policy.dependency()),
-            Outcome::Kill(it) => match &it.scope {
+            Outcome::Rollout(it) => self.routes_in(it.dependency()),
+            Outcome::Kill(it, _) => match &it.scope {
                 KillScope::Everything => self.routes.keys().cloned().collect(),
                 KillScope::Dependency(dependency) => self.routes_in(dependency),
             },
-            Outcome::Release(key) | Outcome::AcceptBase(key) => vec![key.clone()],
+            Outcome::Release(key)
+            | Outcome::AcceptBase(key)
+            | Outcome::StartSwitchback(key, _)
+            | Outcome::StopSwitchback(key) => vec![key.clone()],
         }
     }
 
-    fn routes_in(&self, dependency: &DependencyName) -> Vec<RouteKey> {
+    pub(crate) fn routes_in(&self, dependency: &DependencyName) -> Vec<RouteKey> {
         self.routes
             .keys()
             .filter(|key| key.dependency == *dependency)
@@ -392,33 +484,27 @@ impl Controller {
             .collect()
     }
 
-    fn reply(&mut self, request: RequestId, result: Result<Done, OrderError>) {
-        self.effects.push_back(Effect::Reply { request, result });
-    }
-}
-
-impl Rules {
-    fn apply(&mut self, outcome: &Outcome) {
-        match outcome {
-            Outcome::Policy(it) => {
-                self.policies
-                    .insert(it.policy.dependency().clone(), it.clone());
-            }
-            Outcome::Kill(it) => {
-                self.kills.insert(it.scope.clone(), it.clone());
-            }
-            Outcome::Release(_) | Outcome::AcceptBase(_) => {}
+    fn reply(&mut self, request: Option<RequestId>, result: Result<Done, OrderError>) {
+        if let Some(request) = request {
+            self.effects.push_back(Effect::Reply { request, result });
         }
     }
 }
 
 /// The memory after a person's word on the route itself.
-fn remembered(memory: &Memory, outcome: &Outcome) -> Memory {
-    let mut memory = memory.clone();
+fn remembered(route: &Route, outcome: &Outcome) -> Memory {
+    let taken_over = outcome.taken_over(route);
+    let mut memory = taken_over
+        .map_or(&route.memory, |trial| &trial.memory)
+        .clone();
     match outcome {
         Outcome::Release(_) => memory.release(),
         Outcome::AcceptBase(_) => memory.accept_base(),
-        Outcome::Policy(_) | Outcome::Kill(_) => {}
+        Outcome::Policy(_)
+        | Outcome::Kill(..)
+        | Outcome::Rollout(_)
+        | Outcome::StartSwitchback(..)
+        | Outcome::StopSwitchback(_) => {}
     }
     memory
 }
@@ -439,7 +525,7 @@ fn policy_words(policy: &Policy) -> String {
     };
     format!(
         "intent={} percentile={} budget={} holdout={} error_limit={} probation={} attempts={} \
-         hedge_on_error={}{}{}",
+         hedge_on_error={}{}{}{}{}{}",
         it.intent.as_str(),
         it.percentile,
         it.budget,
@@ -450,5 +536,9 @@ fn policy_words(policy: &Policy) -> String {
         it.hedge_on_error,
         limit("threshold_min_ms", it.threshold_min_ms),
         limit("threshold_max_ms", it.threshold_max_ms),
+        limit("goal", it.goal),
+        it.pool
+            .map_or_else(String::new, |pool| format!(" pool={pool}")),
+        limit("objective_ms", it.objective_ms),
     )
 }

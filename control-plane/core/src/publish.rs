@@ -1,10 +1,11 @@
 //! What people and programs may know: a snapshot made of parts that are built once a tick.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Mode, Stamp};
-use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::ids::{DependencyName, InstanceId, RouteKey};
 use hedgerow_protocol::report::LinkState;
 use hedgerow_protocol::units::{Threshold, as_millis};
 
@@ -17,7 +18,7 @@ use crate::orders::covers;
 use crate::route::{COURSE_MAX, Route};
 use crate::view::{
     Acked, AgentRouteView, AgentState, AgentView, Figures, FleetSnapshot, KillView, NoData, Point,
-    PolicyView, ReplicaView, RouteView, Sync,
+    PolicyView, PoolView, ReplicaView, RouteView, Sync, UtilisationView,
 };
 use crate::window::WINDOW_MAX;
 use crate::writes::Waiting;
@@ -45,25 +46,36 @@ impl Controller {
                 .iter()
                 .filter_map(|(key, route)| Some((key.clone(), Arc::clone(route.view.as_ref()?))))
                 .collect(),
-            policies: self
-                .rules
-                .policies
-                .iter()
-                .map(|(dependency, it)| {
-                    let policy = (*it.policy).clone();
-                    let view = PolicyView {
-                        revision: it.revision,
-                        policy,
-                        since: it.since,
-                    };
-                    (dependency.clone(), view)
-                })
-                .collect(),
+            policies: self.policy_views(),
             kills: self.kill_views(),
             agents: self.agent_views(now),
             alerts: self.alerts.views(),
             controller,
         }
+    }
+
+    /// The newest policy of each dependency, in force for all or for a share.
+    fn policy_views(&self) -> BTreeMap<DependencyName, PolicyView> {
+        let newest = self.rules.policies.iter();
+        let mut newest: BTreeMap<_, _> = newest.collect();
+        newest.extend(
+            self.rules
+                .rollouts
+                .iter()
+                .map(|(name, it)| (name, &it.next)),
+        );
+        newest
+            .into_iter()
+            .map(|(dependency, it)| {
+                let view = PolicyView {
+                    revision: it.revision,
+                    policy: (*it.policy).clone(),
+                    since: it.since,
+                    rollout: self.rollout_view(dependency),
+                };
+                (dependency.clone(), view)
+            })
+            .collect()
     }
 
     fn kill_views(&self) -> Vec<KillView> {
@@ -81,7 +93,9 @@ impl Controller {
                         continue;
                     }
                     acked.m += 1;
-                    acked.n += u64::from(routes.all(|(key, state)| self.is_off(key, state)));
+                    let instance = agent.joined.instance;
+                    let off = routes.all(|(key, state)| self.is_off(key, instance, state));
+                    acked.n += u64::from(off);
                 }
                 KillView {
                     state: kill.clone(),
@@ -92,14 +106,18 @@ impl Controller {
     }
 
     /// Whether an agent is known to hedge nothing on a route because it was told so.
-    fn is_off(&self, key: &RouteKey, state: &AgentRoute) -> bool {
+    fn is_off(&self, key: &RouteKey, instance: InstanceId, state: &AgentRoute) -> bool {
         let Some(route) = self.routes.get(key) else {
             // Beyond the cap: it was never given a directive, so nothing is hedged.
             return state.held.is_none();
         };
-        matches!(route.durable.mode, Mode::Off(_))
+        let told = match &route.trial {
+            Some(trial) if self.in_share(key, instance) => trial.durable.mode,
+            _ => route.durable.mode,
+        };
+        matches!(told, Mode::Off(_))
             && self
-                .wanted(key)
+                .wanted_of(key, instance)
                 .is_some_and(|wanted| state.held == Some(wanted))
     }
 
@@ -160,7 +178,7 @@ impl Controller {
         link: LinkState,
     ) -> AgentRouteView {
         let held = state.held.unwrap_or_default();
-        let known = self.wanted(key);
+        let known = self.wanted_of(key, agent.joined.instance);
         let wanted = known.unwrap_or(held);
         let sync = match known {
             Some(wanted) if state.held == Some(wanted) => Sync::Applied,
@@ -208,7 +226,12 @@ impl Controller {
         {
             route.marks.pop_front();
         }
-        route.view = Some(Arc::new(route_view(key, stamp, route)));
+        let utilisation = self.utilisation.get(&key.dependency);
+        let utilisation = utilisation.map(UtilisationView::new);
+        route.view = Some(Arc::new(RouteView {
+            utilisation,
+            ..route_view(key, stamp, route)
+        }));
     }
 
     /// Adds a point to each course where one is due; each fifth goes to the store.
@@ -270,6 +293,8 @@ fn route_view(key: &RouteKey, stamp: Stamp, route: &Route) -> RouteView {
             Some(decision) => decision.no_data,
             None => Some(NoData::JustStarted),
         },
+        no_gain: decision.and_then(|it| it.no_gain),
+        pool: route.lent.as_ref().map(PoolView::of),
         acked: Acked {
             n: route.census.holding,
             m: route.census.attached,
@@ -281,6 +306,8 @@ fn route_view(key: &RouteKey, stamp: Stamp, route: &Route) -> RouteView {
         totals: route.totals,
         seconds_over_budget: route.seconds_over_budget,
         transitions: route.transitions.iter().cloned().collect(),
+        utilisation: None,
+        switchback: route.switchbacks.last.clone(),
     }
 }
 

@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use hedgerow_protocol::directive::{Directive, DirectiveSet, LiveValues, Stamp, Standing};
-use hedgerow_protocol::ids::{ReplicaName, RouteKey};
+use hedgerow_protocol::arming::Arming;
+use hedgerow_protocol::directive::{Directive, DirectiveSet, LiveValues, Mode, Stamp, Standing};
+use hedgerow_protocol::ids::{Epoch, ReplicaName, RouteKey, Tick};
 use hedgerow_protocol::limits::{CAP_MAX, LEASE_MAX, LEASE_MIN};
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::session::held_hash;
@@ -43,13 +44,17 @@ impl Controller {
         {
             let key = self.keep_route(&held.route, now);
             let revision = self.revision(&key.dependency);
+            let in_trial = self.wanted_in_trial(&key);
             let wanted = self.epochs.wanted();
             let Some(route) = self.routes.get_mut(&key) else {
                 continue;
             };
             route.used = now;
             let epoch = held.stamp.epoch;
-            let heard = self.epochs.heard(held.stamp, route.stamp(wanted, revision));
+            let ours = in_trial
+                .unwrap_or_default()
+                .max(route.stamp(wanted, revision));
+            let heard = self.epochs.heard(held.stamp, ours);
             match heard {
                 Heard::Ours => {}
                 Heard::Foreign => foreign = foreign.max(Some(epoch)),
@@ -145,13 +150,14 @@ impl Controller {
     /// Whether an agent is known to hold something older than it could.
     fn behind(&self, agent: &Agent) -> bool {
         agent.routes.iter().any(|(key, state)| {
-            self.wanted(key).is_some_and(|wanted| {
-                state.held.is_none_or(|held| held < wanted)
-                    && state
-                        .refused
-                        .as_ref()
-                        .is_none_or(|(refused, _)| *refused != wanted)
-            })
+            self.wanted_of(key, agent.joined.instance)
+                .is_some_and(|wanted| {
+                    state.held.is_none_or(|held| held < wanted)
+                        && state
+                            .refused
+                            .as_ref()
+                            .is_none_or(|(refused, _)| *refused != wanted)
+                })
         })
     }
 
@@ -173,28 +179,18 @@ impl Controller {
     /// what was decided against, or a person's order against it is being stored, the live values
     /// already say no. They need no storing, so nobody waits for a slow disk to be safe.
     pub(crate) fn refresh_live(&mut self, key: &RouteKey) {
-        let held_back = self.orders.would_stop(key);
+        let stopped = self.orders.would_stop(key);
         let tick = self.tick;
+        let seed = arming_seed(self.epochs.wanted(), key);
         let Some(route) = self.routes.get_mut(key) else {
             return;
         };
         let Some(decision) = &route.decision else {
             return;
         };
-        let decided = live_values(tick, &decision.live);
-        let told = route.durable.mode;
-        route.live = Some(match route.live {
-            _ if told.hedges() && (held_back || !route.believed.mode.hedges()) => LiveValues {
-                probability: Ratio::ZERO,
-                budget: Budget::ZERO,
-                ..decided
-            },
-            // Decided for a mode that is not stored yet: the old values stay beside the old mode.
-            Some(before) if told.hedges() && told != route.believed.mode => {
-                LiveValues { tick, ..before }
-            }
-            _ => decided,
-        });
+        let decided = live_values(tick, &decision.live, seed);
+        let modes = (route.durable.mode, route.believed.mode);
+        route.live = Some(held_back(decided, route.live, modes, stopped));
     }
 
     /// Whether a route's live values are to be sent, because they moved or are old.
@@ -202,12 +198,13 @@ impl Controller {
         let Some(route) = self.routes.get(key) else {
             return false;
         };
-        let Some(live) = &route.live else {
-            return false;
+        let due = |live: &Option<LiveValues>, told: &Option<(LiveValues, Moment)>| {
+            live.is_some_and(|live| {
+                told.is_none_or(|(told, at)| now.since(at) >= REPEATED || moved(&told, &live))
+            })
         };
-        route
-            .told
-            .is_none_or(|(told, at)| now.since(at) >= REPEATED || moved(&told, live))
+        let trial = route.trial.as_ref();
+        due(&route.live, &route.told) || trial.is_some_and(|it| due(&it.live, &it.told))
     }
 
     fn directive(&self, key: &RouteKey) -> Option<Directive> {
@@ -227,6 +224,7 @@ impl Controller {
             live: route.live?,
             standing,
             probation: route.durable.probation.clone(),
+            start_credit: 0.0,
         })
     }
 
@@ -251,6 +249,9 @@ impl Controller {
             for key in &routes {
                 if let Some(route) = self.routes.get_mut(key) {
                     route.told = route.live.map(|live| (live, now));
+                    if let Some(trial) = &mut route.trial {
+                        trial.told = trial.live.map(|live| (live, now));
+                    }
                 }
             }
         }
@@ -279,6 +280,9 @@ impl Controller {
         let mut directives = Vec::with_capacity(agent.routes.len());
         directives.extend(agent.routes.iter().filter_map(|(key, state)| {
             let directive = match state.slot.and_then(|slot| made.get(slot)) {
+                _ if self.in_share(key, agent.joined.instance) => {
+                    Cow::Owned(self.directive_in_trial(key)?)
+                }
                 Some(made) => Cow::Borrowed(made.as_ref()?),
                 None => Cow::Owned(self.directive(key)?),
             };
@@ -292,6 +296,11 @@ impl Controller {
         // An empty set would tell it to let go of everything: it is never meant here.
         if directives.is_empty() {
             return;
+        }
+        for (key, credit) in self.credits.remove(&connection).unwrap_or_default() {
+            if let Some(directive) = directives.iter_mut().find(|it| it.route == key) {
+                directive.start_credit = credit;
+            }
         }
         let hash = || held_hash(directives.iter().map(|it| (&it.route, it.stamp)));
         if agent
@@ -334,7 +343,40 @@ fn sent_hash(agent: &Agent) -> u64 {
     )
 }
 
-fn live_values(tick: hedgerow_protocol::ids::Tick, live: &Live) -> LiveValues {
+/// The draw of agents' turns on a route: another one in each of the store's lives, the same for all
+/// ticks of it.
+pub(crate) fn arming_seed(epoch: Epoch, key: &RouteKey) -> u64 {
+    let stamp = Stamp {
+        epoch,
+        ..Stamp::default()
+    };
+    held_hash([(key, stamp)])
+}
+
+/// The live values beside a mode that is told while another one may be believed. `stopped`: a
+/// person's order against hedging is being stored.
+pub(crate) fn held_back(
+    decided: LiveValues,
+    before: Option<LiveValues>,
+    (told, believed): (Mode, Mode),
+    stopped: bool,
+) -> LiveValues {
+    match before {
+        _ if told.hedges() && (stopped || !believed.hedges()) => LiveValues {
+            probability: Ratio::ZERO,
+            budget: Budget::ZERO,
+            ..decided
+        },
+        // Decided for a mode that is not stored yet: the old values stay beside the old mode.
+        Some(before) if told.hedges() && told != believed => LiveValues {
+            tick: decided.tick,
+            ..before
+        },
+        _ => decided,
+    }
+}
+
+pub(crate) fn live_values(tick: Tick, live: &Live, seed: u64) -> LiveValues {
     let cap = if live.cap.is_finite() {
         live.cap.clamp(0.0, CAP_MAX)
     } else {
@@ -346,6 +388,10 @@ fn live_values(tick: hedgerow_protocol::ids::Tick, live: &Live) -> LiveValues {
         probability: live.probability,
         budget: live.budget,
         cap,
+        // A share that is nobody or everybody is none to tell.
+        arming: live
+            .arming
+            .and_then(|armed| Arming::new(armed.share, armed.epoch, seed).ok()),
     }
 }
 
@@ -359,9 +405,10 @@ fn moved(told: &LiveValues, live: &LiveValues) -> bool {
     ]
     .into_iter()
     .any(|(before, now)| (before - now).abs() > MOVED_MIN * before.abs().max(now.abs()))
+        || told.arming != live.arming
 }
 
-fn standing(policy: &Policy, lease: Duration) -> Standing {
+pub(crate) fn standing(policy: &Policy, lease: Duration) -> Standing {
     Standing {
         percentile: policy.percentile(),
         holdout: policy.holdout(),

@@ -12,7 +12,8 @@ mod compare;
 mod figures;
 mod record;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hedgerow_protocol::ids::InstanceId;
@@ -20,7 +21,7 @@ use hedgerow_protocol::ids::InstanceId;
 pub(crate) use self::compare::Floors;
 use self::compare::{AGENTS_MIN, CALLS_TO_COMPARE, EVENTS_TO_DOUBT, Medians, worst};
 pub(crate) use self::figures::Counts;
-use self::record::Record;
+use self::record::{Record, Suspicion};
 use crate::event::ConnectionId;
 use crate::moment::Moment;
 use crate::route::Arrival;
@@ -68,6 +69,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Bench {
     records: BTreeMap<ConnectionId, Record>,
     gone: BTreeMap<InstanceId, (Moment, Record)>,
+    /// How much those said since the last tick that have gone since.
+    parted: Vec<(ConnectionId, f64)>,
     /// What was usual at the last tick.
     medians: Medians,
     floors: Option<Floors>,
@@ -75,23 +78,29 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// An agent reported `counts`, in a report of so many calls.
+    /// An agent reported `counts`, in a report of so many calls and such a load. None: they are not
+    /// to be compared. Tells also how much the agent said since the last tick.
     pub(crate) fn hear(
         &mut self,
         connection: ConnectionId,
         instance: InstanceId,
-        counts: &Counts,
+        counts: Option<&Counts>,
         calls: u64,
-    ) -> Reception {
+        load: f64,
+    ) -> (Reception, f64) {
         let gone = &mut self.gone;
         let record = self.records.entry(connection).or_insert_with(|| {
             let before = gone.remove(&instance);
             before.map_or_else(|| Record::new(instance), |(_, record)| record)
         });
-        record.second.add(counts);
-        if record.leaves_out(calls) {
-            return Reception::Apart;
+        if let Some(counts) = counts {
+            record.second.add(counts);
         }
+        if record.leaves_out(calls) {
+            return (Reception::Apart, 0.0);
+        }
+        let load = record.load.unwrap_or_default() + load;
+        record.load = Some(load);
         let stands_out = self.floors.is_some_and(|floors| {
             worst(
                 &record.with_second(),
@@ -102,10 +111,34 @@ impl Bench {
             .is_some()
         });
         if stands_out || record.doubt.is_some() {
-            Reception::Doubted
+            (Reception::Doubted, load)
         } else {
-            Reception::Counted
+            (Reception::Counted, load)
         }
+    }
+
+    /// How much each agent said since the last tick, by connection, and whether it is left out. The
+    /// next tick's begins with nothing.
+    pub(crate) fn take_loads(&mut self) -> Vec<(ConnectionId, f64, bool)> {
+        let parted = std::mem::take(&mut self.parted).into_iter();
+        let mut loads: Vec<_> = parted.map(|(who, load)| (who, load, false)).collect();
+        let gone = !loads.is_empty();
+        loads.extend(self.records.iter_mut().filter_map(|(connection, record)| {
+            let load = record.load.take()?;
+            Some((*connection, load, record.is_out()))
+        }));
+        if gone {
+            loads.sort_by_key(|(connection, ..)| *connection);
+            // Gone, and there again under the same number.
+            loads.dedup_by(|next, kept| {
+                let same = next.0 == kept.0;
+                if same {
+                    (kept.1, kept.2) = (kept.1 + next.1, next.2);
+                }
+                same
+            });
+        }
+        loads
     }
 
     /// Keeps an arrival of an agent that is held or quarantined, and tells so; gives it back where
@@ -114,6 +147,14 @@ impl Bench {
         match self.records.get_mut(&arrival.connection) {
             Some(record) => record.keep(arrival),
             None => Some(arrival),
+        }
+    }
+
+    /// What agents are told was not alike for all and now is: they are compared by what comes from
+    /// here on. Who is left out stays so.
+    pub(crate) fn begin_anew(&mut self) {
+        for record in self.records.values_mut() {
+            record.begin_anew();
         }
     }
 
@@ -127,6 +168,8 @@ impl Bench {
         let Some(mut record) = self.records.remove(&connection) else {
             return;
         };
+        self.parted
+            .extend(record.load.map(|load| (connection, load)));
         record.part();
         if record.to_remember() && self.gone.len() < GONE_MAX {
             self.gone.insert(record.instance, (now, record));
@@ -150,7 +193,14 @@ impl Bench {
         self.floors = Some(floors);
         if self.ticks.is_multiple_of(SWEPT_EACH) {
             // An agent that holds 64 routes is not known to report others.
-            self.records.retain(|connection, _| attached(*connection));
+            let parted = &mut self.parted;
+            self.records.retain(|connection, record| {
+                let attached = attached(*connection);
+                if !attached {
+                    parted.extend(record.load.map(|load| (*connection, load)));
+                }
+                attached
+            });
         }
         self.gone.retain(|_, (at, _)| now.since(*at) < GONE_KEPT);
         for record in self.records.values_mut() {
@@ -158,45 +208,49 @@ impl Bench {
         }
         let all = self.records.values();
         self.medians = Medians::of(&all.clone().map(|it| &it.recent), CALLS_TO_COMPARE);
-        let newest = Medians::of(&all.map(|it| &it.latest), 1);
-        let mut outcome = Outcome::default();
+        let newest = OnceCell::new();
+        let newest = || *newest.get_or_init(|| Medians::of(&all.clone().map(|it| &it.latest), 1));
         let mut suspects = Vec::new();
-        for (connection, record) in &mut self.records {
-            let times = record.look(&floors, &self.medians, &newest);
-            suspects.extend(times.map(|times| (times, *connection)));
+        for (connection, record) in &self.records {
+            let suspicion = record.look(&floors, &self.medians, newest);
+            suspects.extend(suspicion.map(|it| (it, *connection)));
         }
         let out = self.most(suspects);
+        let mut outcome = Outcome::default();
         for (connection, record) in &mut self.records {
-            let is_out = out.contains(connection);
-            record.settle(now, is_out, &floors, &self.medians, &mut outcome);
+            let suspicion = out.get(connection);
+            record.settle(now, suspicion, &floors, &self.medians, &mut outcome);
         }
         outcome
     }
 
     /// The worst of `suspects`, as many as may be left out.
-    fn most(&self, mut suspects: Vec<(f64, ConnectionId)>) -> BTreeSet<ConnectionId> {
+    fn most(
+        &self,
+        mut suspects: Vec<(Suspicion, ConnectionId)>,
+    ) -> BTreeMap<ConnectionId, Suspicion> {
         if suspects.is_empty() {
-            return BTreeSet::new();
+            return BTreeMap::new();
         }
         let mut calls: Vec<_> = self.records.values().map(Record::weight).collect();
         calls.retain(|calls| *calls > 0);
         if calls.len() < AGENTS_MIN {
-            return BTreeSet::new();
+            return BTreeMap::new();
         }
         let half = calls.len() / 2;
         let at = (calls.len() - 1) / 2;
         let (_, median, _) = calls.select_nth_unstable(at);
         let most = median.saturating_mul(WEIGHT_TIMES_MEDIAN);
         let all: u64 = calls.iter().map(|calls| (*calls).min(most)).sum();
-        suspects.sort_by(|(x, a), (y, b)| y.total_cmp(x).then_with(|| a.cmp(b)));
+        suspects.sort_by(|(x, a), (y, b)| y.times.total_cmp(&x.times).then_with(|| a.cmp(b)));
         let mut weight = 0;
-        let mut out = BTreeSet::new();
-        for (_, connection) in suspects.into_iter().take(half) {
+        let mut out = BTreeMap::new();
+        for (suspicion, connection) in suspects.into_iter().take(half) {
             weight += self.records[&connection].weight().min(most);
             if weight * 2 > all {
                 break;
             }
-            out.insert(connection);
+            out.insert(connection, suspicion);
         }
         out
     }

@@ -14,6 +14,10 @@ use crate::memory::Memory;
 use crate::minute::Open;
 use crate::moment::Moment;
 use crate::quarantine::Bench;
+use crate::rollout::{Share, Trial};
+use crate::share::Lent;
+use crate::start::Starters;
+use crate::switchback::Switchbacks;
 use crate::view::{Mark, Point, ReplicaView, RouteView};
 use crate::window::{Slice, Windows};
 
@@ -72,6 +76,8 @@ pub(crate) struct Census {
     pub(crate) holding: u64,
     /// The most replicas any of them can pick from.
     pub(crate) replicas_max: u32,
+    /// Which of them are to hold a rollout's new policy, and what then.
+    pub(crate) trial: Option<(Share, Option<Stamp>)>,
     /// Those that refused what is wanted.
     pub(crate) refusals: Vec<(hedgerow_protocol::ids::InstanceId, String)>,
 }
@@ -90,6 +96,8 @@ pub(crate) struct Route {
     /// The highest sequence that may ever have reached the store. It is never used twice, also
     /// where a write failed: a store may say so and have written all the same.
     pub(crate) sequence_used: ModeSequence,
+    /// What its pool lends it.
+    pub(crate) lent: Option<Lent>,
     /// Live values of the last decision, held back where the stored mode is not what was decided.
     pub(crate) live: Option<LiveValues>,
     /// Live values agents were last sent, and when.
@@ -102,13 +110,17 @@ pub(crate) struct Route {
     pub(crate) slice: Slice,
     /// What was reported besides, to be weighed at the tick.
     pub(crate) heavy: Vec<Arrival>,
-    /// How much each agent said since the last tick.
-    pub(crate) loads: BTreeMap<ConnectionId, f64>,
     /// What may count in full without knowing what others say.
     pub(crate) light: f64,
-    /// Which agents' words are left out of all of these.
+    /// How much each agent said since the last tick, and whose words are left out.
     pub(crate) bench: Bench,
+    /// Agents that start with an empty bucket.
+    pub(crate) starters: Starters,
     pub(crate) census: Census,
+    /// What agents that hold a rollout's new policy are told, while one runs.
+    pub(crate) trial: Option<Box<Trial>>,
+    /// When the controller last took a rollout back, and why: for the alert.
+    pub(crate) reverted: Option<(Moment, String)>,
     /// When an agent last reported it, or asked for it.
     pub(crate) used: Moment,
     /// All that was counted since this controller started.
@@ -122,6 +134,7 @@ pub(crate) struct Route {
     pub(crate) replicas: Vec<ReplicaView>,
     pub(crate) marks: VecDeque<Mark>,
     pub(crate) transitions: VecDeque<Transition>,
+    pub(crate) switchbacks: Switchbacks,
     pub(crate) view: Option<Arc<RouteView>>,
 }
 
@@ -156,16 +169,19 @@ impl Route {
             sequence_used: place.sequence,
             believed: place.clone(),
             durable: place,
+            lent: None,
             live: None,
             told: None,
             probation_changed: None,
             relearned: None,
             slice: Slice::default(),
             heavy: Vec::new(),
-            loads: BTreeMap::new(),
             light: 0.0,
             bench: Bench::default(),
+            starters: Starters::default(),
             census: Census::default(),
+            trial: None,
+            reverted: None,
             used: now,
             totals: Totals::default(),
             seconds_over_budget: 0,
@@ -175,6 +191,7 @@ impl Route {
             replicas: Vec::new(),
             marks: VecDeque::new(),
             transitions: VecDeque::new(),
+            switchbacks: Switchbacks::default(),
             view: None,
         }
     }

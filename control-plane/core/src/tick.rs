@@ -7,9 +7,10 @@ use std::time::Duration;
 use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::policy::Policy;
 
-use crate::alert::Observed;
+use crate::alert::{Observed, REVERTED_FIRES};
 use crate::controller::{Controller, Rules};
 use crate::decide::errors::PUSH_BACK_LIMIT;
+use crate::decide::goal::InForce;
 use crate::decide::{Decision, Situation, decide};
 use crate::effect::{AuditRow, Record};
 use crate::event::Actor;
@@ -22,7 +23,7 @@ use crate::route::{Census, Place, Route};
 use crate::view::{Mark, MarkKind};
 
 /// A probation list changes at most this often: each change is stored and sent to every agent.
-const PROBATION_LASTS: Duration = Duration::from_secs(5);
+pub(crate) const PROBATION_LASTS: Duration = Duration::from_secs(5);
 /// Refusals shown for a route: the reason is mostly the same.
 const REFUSALS_SHOWN: usize = 100;
 /// Agents quarantined or let go in a tick that are told of one by one.
@@ -53,16 +54,25 @@ impl Controller {
         let keys: Vec<_> = self.routes.keys().cloned().collect();
         for key in &keys {
             self.fold(now, key, since_last);
+            self.run_switchback(now, key);
             self.judge(now, key);
             if let Some(route) = self.routes.get_mut(key)
                 && route
                     .decision
                     .as_ref()
                     .is_some_and(|decision| decision.over_budget)
+                // What an agent may send goes by its policy: of two, the larger counts.
+                && route
+                    .trial
+                    .as_ref()
+                    .and_then(|trial| trial.decision.as_ref())
+                    .is_none_or(|decision| decision.over_budget)
             {
                 route.seconds_over_budget += 1;
             }
         }
+        self.share_out(now);
+        self.steer_rollouts(now);
         self.raise_alerts(now);
         self.draw_courses(now);
         self.persist_changes();
@@ -73,23 +83,30 @@ impl Controller {
             }
         }
         self.forget_routes(now);
+        self.forget_utilisation(now);
         self.count_rate(now);
+        self.lend_to_starters(now);
         self.flush_pushes(now);
+        // Lent in this second or not at all: what could not be sent is not a debt.
+        self.credits.clear();
     }
 
     /// Makes a slice of what arrived for a route, and tells which agents were left out or let go.
     fn fold(&mut self, now: Moment, key: &RouteKey, since_last: Duration) {
         let policy = self.rules.policies.get(&key.dependency);
-        let floors = floors(policy.map(|it| &*it.policy), key);
         let Some(route) = self.routes.get_mut(key) else {
             return;
         };
+        let floors = floors(policy.map(|it| &*it.policy), key, &route.memory);
         let fleet = &self.fleet;
         let attached = |connection| fleet.attached.contains_key(&connection);
         let (slice, changes) = route.fold(now, floors, attached);
         route.windows.push(slice, since_last);
         if let Some(slice) = route.windows.last() {
             route.minute.add(slice);
+        }
+        if let Some(trial) = &mut route.trial {
+            trial.seen.tick();
         }
         let mut records = Vec::new();
         for (number, change) in changes.iter().enumerate() {
@@ -132,6 +149,11 @@ impl Controller {
         self.fleet.place(self.routes.keys());
         let begin = |key| Census {
             wanted: self.wanted(key),
+            trial: self
+                .rules
+                .rollouts
+                .get(&key.dependency)
+                .map(|it| (it.share, self.wanted_in_trial(key))),
             ..Census::default()
         };
         let mut counted: Vec<_> = self.routes.keys().map(begin).collect();
@@ -164,19 +186,37 @@ impl Controller {
         rules: &Rules,
         memory: &Memory,
     ) -> (Decision, Memory) {
+        let policy = rules.policies.get(&key.dependency).map(|it| &*it.policy);
+        self.decide_by(now, key, route, rules, policy, memory)
+    }
+
+    /// What would be decided for a route by `policy`, with the kill switches of `rules`.
+    pub(crate) fn decide_by(
+        &self,
+        now: Moment,
+        key: &RouteKey,
+        route: &Route,
+        rules: &Rules,
+        policy: Option<&Policy>,
+        memory: &Memory,
+    ) -> (Decision, Memory) {
         let killed_by = rules
             .kills
             .values()
             .find(|kill| kill.engaged && covers(&kill.scope, key))
             .map(|kill| kill.actor.name.as_str());
+        let pool = policy.and_then(Policy::pool);
         let situation = Situation {
             now,
             started: self.started,
-            policy: rules.policies.get(&key.dependency).map(|it| &*it.policy),
+            policy,
             killed_by,
             agents: route.census.live,
             agents_stale: route.census.reporting - route.census.live,
             replicas_per_agent_max: route.census.replicas_max,
+            utilisation: self.utilisation.get(&key.dependency).copied(),
+            paused: route.switchbacks.pauses(now),
+            lent: route.lent.as_ref().filter(|lent| Some(&lent.pool) == pool),
         };
         decide(key, &route.windows, &situation, memory)
     }
@@ -248,6 +288,7 @@ impl Controller {
         route.decision = Some(decision);
         self.writes.note(records);
         self.refresh_live(key);
+        self.judge_trial(now, key);
     }
 
     fn raise_alerts(&mut self, now: Moment) {
@@ -260,7 +301,13 @@ impl Controller {
                     route: key,
                     decision: route.decision.as_ref()?,
                     budget: policy.map(|it| it.policy.budget().get()),
+                    lent: route.lent.as_ref().map(|lent| lent.budget.get()),
                     replicas: &route.replicas,
+                    reverted: route
+                        .reverted
+                        .as_ref()
+                        .filter(|(at, _)| now.since(*at) < REVERTED_FIRES)
+                        .map(|(_, why)| why.as_str()),
                 })
             })
             .collect();
@@ -315,7 +362,11 @@ impl Controller {
 impl Census {
     fn count(&mut self, agent: &crate::fleet::Agent, state: &crate::fleet::AgentRoute) {
         self.attached += 1;
-        let Some(wanted) = self.wanted else {
+        let wanted = match self.trial {
+            Some((share, wanted)) if share.has(agent.joined.instance) => wanted,
+            _ => self.wanted,
+        };
+        let Some(wanted) = wanted else {
             return self.count_reporting(agent, state);
         };
         if state.held == Some(wanted) {
@@ -342,7 +393,7 @@ impl Census {
 }
 
 /// Shares under which no agent stands out: halves of what the policy's rules act on.
-fn floors(policy: Option<&Policy>, key: &RouteKey) -> Floors {
+fn floors(policy: Option<&Policy>, key: &RouteKey, memory: &Memory) -> Floors {
     let observing;
     let policy = if let Some(policy) = policy {
         policy
@@ -351,7 +402,7 @@ fn floors(policy: Option<&Policy>, key: &RouteKey) -> Floors {
         &observing
     };
     Floors {
-        crossed: policy.percentile().tail() / 2.0,
+        crossed: InForce::of(memory, policy).crossing / 2.0,
         failed: policy.error_limit().get() / 2.0,
         pushed_back: PUSH_BACK_LIMIT / 2.0,
     }

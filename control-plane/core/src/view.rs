@@ -5,8 +5,12 @@
 //! with digits after the point; every [`Moment`] (`at`, `since`, `started`, `tries_again`,
 //! `connected`, `heard`, `reported`, `resolved`) is a whole number of milliseconds since 1970, UTC.
 
+mod gain;
 mod millis;
 mod quarantine;
+mod rollout;
+mod switchback;
+mod utilisation;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +28,11 @@ use crate::effect::{AlertState, KillState, Transition};
 use crate::event::ConnectionId;
 use crate::moment::Moment;
 
+pub use gain::{NoGain, PoolView};
 pub use quarantine::QuarantineView;
+pub use rollout::{GuardFigure, RolloutView};
+pub use switchback::{ArmView, DifferenceView, RoundView, SwitchbackResult, SwitchbackView};
+pub use utilisation::UtilisationView;
 
 /// The fleet at one moment.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -69,6 +77,9 @@ pub struct PolicyView {
     pub policy: Policy,
     /// Since when.
     pub since: Moment,
+    /// Where it is in force for a share of the agents only: how far it has got. The others hold
+    /// [`RolloutView::base`].
+    pub rollout: Option<RolloutView>,
 }
 
 /// An engaged kill switch and how far it has got.
@@ -111,6 +122,10 @@ pub struct RouteView {
     pub figures: Option<Figures>,
     /// Why there are no figures.
     pub no_data: Option<NoData>,
+    /// Why a route with a goal hedges nothing, or little, though it is on.
+    pub no_gain: Option<NoGain>,
+    /// What its pool lends it; None: it is in none, or nothing was shared out yet.
+    pub pool: Option<PoolView>,
     /// Agents that hold [`RouteView::stamp`] of those that report this route.
     pub acked: Acked,
     /// Agents that refused the newest directive, with their reason.
@@ -127,6 +142,10 @@ pub struct RouteView {
     pub seconds_over_budget: u64,
     /// Automatic changes since this controller started, newest last, at most 50.
     pub transitions: Vec<Transition>,
+    /// How busy the dependency was last told to be; None: never told, or taken back.
+    pub utilisation: Option<UtilisationView>,
+    /// The switchback that runs, or the last one since this controller started.
+    pub switchback: Option<Arc<SwitchbackView>>,
 }
 
 /// A figure that led to a decision: value and limit side by side.
@@ -232,6 +251,9 @@ pub struct Figures {
     pub phi: Option<f64>,
     /// The healthy majority's p50 / its base.
     pub median_ratio: Option<f64>,
+    /// How busy the dependency is, 0 to 1, where that was told and still holds: `budget` is scaled
+    /// by it.
+    pub utilisation: Option<f64>,
 }
 
 /// One point of a route's course.
@@ -443,6 +465,8 @@ pub enum AlertRule {
     ReplicaSlow,
     /// A replica is what fails.
     ReplicaFailing,
+    /// A rollout of a policy was taken back by the controller.
+    RolloutReverted,
 }
 
 impl AlertRule {
@@ -454,6 +478,7 @@ impl AlertRule {
             Self::HedgingDisabled => "HedgingDisabled",
             Self::ReplicaSlow => "ReplicaSlow",
             Self::ReplicaFailing => "ReplicaFailing",
+            Self::RolloutReverted => "RolloutReverted",
         }
     }
 }

@@ -30,6 +30,8 @@ pub(crate) enum Waiting {
     Changes {
         /// To tell agents once it is durable.
         places: Vec<(RouteKey, Place)>,
+        /// The same, of agents that hold a rollout's new policy.
+        trials: Vec<(RouteKey, Place)>,
         /// To write again where it fails.
         records: Vec<Record>,
     },
@@ -105,6 +107,7 @@ impl Controller {
             return;
         }
         let mut places = Vec::new();
+        let mut trials = Vec::new();
         for key in std::mem::take(&mut self.unsettled) {
             let Some(route) = self.routes.get_mut(&key) else {
                 continue;
@@ -115,21 +118,33 @@ impl Controller {
                     route.believed.sequence = route.next_sequence();
                 }
                 places.push((key.clone(), route.believed.clone()));
+                self.unsettled.insert(key.clone());
+            }
+            if let Some(place) = route.trial.as_ref().and_then(|it| it.unsettled()) {
+                trials.push((key.clone(), place.clone()));
                 self.unsettled.insert(key);
             }
         }
-        if places.is_empty() && self.writes.unsaved.is_empty() {
+        if places.is_empty() && trials.is_empty() && self.writes.unsaved.is_empty() {
             return;
         }
         let noted = std::mem::take(&mut self.writes.unsaved);
         let modes = places
             .iter()
             .map(|(key, place)| Record::Mode(place.record(key)));
-        let records: Vec<_> = modes.chain(noted.iter().cloned()).collect();
+        let of_trials = trials.iter().map(|(key, place)| Record::TrialMode {
+            revision: self.newest_revision(&key.dependency),
+            state: place.record(key),
+        });
+        let records: Vec<_> = modes
+            .chain(of_trials)
+            .chain(noted.iter().cloned())
+            .collect();
         self.writes.changes_under_way = true;
         self.persist(
             Waiting::Changes {
                 places,
+                trials,
                 records: noted,
             },
             records,
@@ -145,10 +160,13 @@ impl Controller {
         match waiting {
             Waiting::Epoch(epoch) => self.epoch_persisted(now, epoch),
             Waiting::Order => self.order_persisted(now),
-            Waiting::Changes { places, .. } => {
+            Waiting::Changes { places, trials, .. } => {
                 self.writes.changes_under_way = false;
                 for (key, place) in places {
                     self.settle(now, &key, place);
+                }
+                for (key, place) in trials {
+                    self.settle_trial(now, &key, place);
                 }
                 self.persist_changes();
             }

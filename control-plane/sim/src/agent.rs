@@ -15,11 +15,10 @@ use std::time::Duration;
 use hedgerow_agent::sim::{Bucket, InForce, Orders, Own};
 use hedgerow_core::event::ConnectionId;
 use hedgerow_protocol::directive::{DirectiveSet, Stamp};
-use hedgerow_protocol::ids::ReplicaName;
+use hedgerow_protocol::ids::{InstanceId, ReplicaName};
 use hedgerow_protocol::latency::Histogram;
-use hedgerow_protocol::limits::CAP_MAX;
 use hedgerow_protocol::report::Refusal;
-use hedgerow_protocol::units::{Budget, Threshold};
+use hedgerow_protocol::units::Threshold;
 
 pub(crate) use self::books::{Books, Series};
 pub(crate) use self::counts::{Counts, bucket};
@@ -76,8 +75,13 @@ pub(crate) struct Agent {
     pub(crate) plain: Option<Box<PlainP95>>,
 }
 
+/// Who an agent is, in all its lives.
+pub(crate) fn instance(number: usize) -> InstanceId {
+    InstanceId::from_u128(number as u128 + 1)
+}
+
 impl Agent {
-    pub(crate) fn new(born: u64, incarnation: u64, replicas: usize) -> Self {
+    pub(crate) fn new(number: usize, born: u64, incarnation: u64, replicas: usize) -> Self {
         let (orders, own) = (Orders::default(), Own::default());
         Self {
             born,
@@ -86,7 +90,7 @@ impl Agent {
             joining: false,
             in_force: orders.in_force(Duration::ZERO, &own),
             orders,
-            bucket: Bucket::default(),
+            bucket: Bucket::new(instance(number)),
             own,
             books: Books::new(born, replicas),
             log: Log::default(),
@@ -120,16 +124,22 @@ impl Agent {
         let route = crate::route();
         let mut answers = Vec::new();
         let mut named = false;
+        let mut lent = 0.0_f64;
         for directive in set.directives {
             named |= directive.route == route;
-            let stamp = directive.stamp;
+            let (stamp, credit) = (directive.stamp, directive.start_credit);
             answers.push(match self.orders.apply(directive) {
-                Ok(()) => Ok(stamp),
+                Ok(()) => {
+                    lent = lent.max(credit);
+                    Ok(stamp)
+                }
                 Err(reason) => Err((stamp, reason)),
             });
         }
         self.orders.delivered(age, named);
         self.put_in_force(now, setting);
+        let hedges = self.books.totals.hedges();
+        self.bucket.lend(&self.in_force, lent, hedges);
         answers
     }
 
@@ -139,28 +149,20 @@ impl Agent {
         let in_force = self.orders.in_force(age, &self.own);
         if in_force != self.in_force {
             self.in_force = in_force;
-            if setting.budget {
-                self.bucket.set(in_force.budget, in_force.cap);
-            } else {
-                self.bucket.set(Budget::clamped(1.0), CAP_MAX);
-            }
         }
-        let same = match self.orders.directed_probation(age) {
-            Some(directed) => {
-                let same = directed == self.on_probation;
-                if !same {
-                    self.on_probation = directed.to_vec();
-                }
-                same
-            }
-            None => {
-                let own = self.own.probation();
-                let same = own == self.on_probation;
-                self.on_probation = own;
-                same
-            }
-        };
+        self.bucket.put_in_force(age, &in_force);
+        if !setting.budget {
+            self.bucket.take_off();
+        }
+        let wanted = self.orders.directed_probation(age);
+        let same = wanted.is_some_and(|directed| directed == self.on_probation);
         if !same {
+            let wanted = wanted.map_or_else(|| self.own.probation(), <[_]>::to_vec);
+            let same = wanted == self.on_probation;
+            self.on_probation = wanted;
+            if same {
+                return;
+            }
             let held_back = |replica: u16| {
                 let name = &setting.names[usize::from(replica)];
                 self.on_probation.contains(name)
@@ -216,7 +218,7 @@ impl Agent {
     /// Where a hedge goes.
     pub(crate) fn pick_hedge(&self, avoid: usize, unit: impl FnMut() -> f64) -> Option<usize> {
         let load = |replica: usize| self.loads[replica];
-        self.places.hedge(avoid, self.bucket.budget(), unit, load)
+        self.places.hedge(avoid, self.bucket.earned(), unit, load)
     }
 
     /// The replica for a hedge, its token paid; or the first reason why there is none, in the
@@ -232,6 +234,9 @@ impl Agent {
         }
         if asked.held_out {
             return Err(Refusal::Holdout);
+        }
+        if !self.bucket.armed() {
+            return Err(Refusal::Unarmed);
         }
         if asked.drawn >= self.in_force.probability.get() {
             return Err(Refusal::NotDrawn);

@@ -60,6 +60,7 @@ impl Driver {
         let order = Order::SetPolicy {
             policy: Box::new(policy),
             expected: None,
+            rollout: None,
         };
         let ordered = Event::Ordered {
             request: RequestId(1),

@@ -103,7 +103,7 @@ impl<'a> World<'a> {
             calls_made: 0,
             arrivals: Random::of(variation.seed, Stream::Arrivals, 0),
             agents: (0..fleet.agents)
-                .map(|_| Agent::new(0, 1, fleet.replicas))
+                .map(|number| Agent::new(number, 0, 1, fleet.replicas))
                 .collect(),
             names: (0..fleet.replicas).map(name).collect(),
             deadline: (fleet.deadline_ms * 1e3) as u64,

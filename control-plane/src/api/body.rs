@@ -135,6 +135,18 @@ impl Object {
             .ok()
     }
 
+    /// The reason of a body that has nothing else.
+    pub(super) fn only_reason(mut self) -> Result<String, Problem> {
+        let mut errors = Vec::new();
+        let reason = self.take_reason(&mut errors);
+        self.nothing_else(&["reason"], &mut errors);
+        if errors.is_empty() {
+            Ok(reason)
+        } else {
+            Err(Problem::invalid(errors))
+        }
+    }
+
     /// Pushes an error for every field that is left.
     pub(super) fn nothing_else(&self, known: &[&str], errors: &mut Vec<FieldProblem>) {
         errors.extend(self.0.keys().map(|field| unknown(field, known)));

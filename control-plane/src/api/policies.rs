@@ -1,12 +1,15 @@
 //! Policies: reading, setting, revisions.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use hedgerow_core::event::Via;
+use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_core::view::{FleetSnapshot, PolicyView};
-use hedgerow_dashboard::backend::PolicyRevision;
+use hedgerow_dashboard::backend::{Operator, PolicyRevision, RolloutStep, Saved};
 use hedgerow_protocol::ids::{DependencyName, Revision};
 use hedgerow_protocol::policy::{Policy, PolicyDraft};
 use serde::Serialize;
@@ -20,11 +23,14 @@ use super::problem::{FieldProblem, Problem};
 use crate::acts::Acting;
 
 /// Fields of a body that sets a policy; all but `reason` may be left out.
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 16] = [
     "dependency",
     "intent",
     "percentile",
+    "goal",
     "budget",
+    "pool",
+    "objective_ms",
     "holdout",
     "error_limit",
     "threshold_min_ms",
@@ -32,6 +38,7 @@ const FIELDS: [&str; 12] = [
     "probation",
     "attempts",
     "hedge_on_error",
+    "rollout",
     "reason",
 ];
 
@@ -83,7 +90,8 @@ pub(super) struct Set {
 
 /// PUT /api/v1/policies/{dependency}: puts a whole policy in force; fields left out take the
 /// defaults of a new dependency, as in the configuration file. With `If-Match` only over that
-/// revision.
+/// revision. With `"rollout": {"stages": [0.05, 0.25, 1], "stay_s": 120}`, each of whose fields may
+/// be left out, in steps; otherwise for all agents at once.
 pub(super) async fn set(
     State(state): State<ApiState>,
     Extension(Caller(operator)): Extension<Caller>,
@@ -94,6 +102,7 @@ pub(super) async fn set(
     let expected = if_match(&headers, &state.engine.snapshot(), &dependency)?;
     let mut errors = Vec::new();
     let reason = body.take_reason(&mut errors);
+    let rollout = rollout(&mut body.0, &mut errors);
     let policy = policy(body.0, &dependency, &mut errors);
     let Some(policy) = policy.filter(|_| errors.is_empty()) else {
         return Err(Problem::invalid(errors));
@@ -103,13 +112,97 @@ pub(super) async fn set(
         operator: &operator,
         via: Via::Api,
     };
-    let saved = acting.set_policy(policy, expected, &reason).await?;
+    let saved = acting
+        .set_policy(policy, expected, rollout, &reason)
+        .await?;
+    Ok(answer(saved))
+}
+
+fn answer(saved: Saved) -> Response {
     let tag = HeaderValue::from_str(&etag(saved.revision)).expect("a number in quotes");
     let answer = Json(Set {
         revision: saved.revision,
         changed: saved.changed,
     });
-    Ok(([(header::ETAG, tag)], answer).into_response())
+    ([(header::ETAG, tag)], answer).into_response()
+}
+
+/// DELETE /api/v1/policies/{dependency}/rollout: takes it back. With `If-Match` only that of this
+/// revision.
+pub(super) async fn take_back(
+    State(state): State<ApiState>,
+    Extension(Caller(operator)): Extension<Caller>,
+    Dependency(dependency): Dependency,
+    headers: HeaderMap,
+    body: Object,
+) -> Result<Response, Problem> {
+    let step = RolloutStep::Back;
+    step_rollout(&state, &operator, dependency, &headers, body, step).await
+}
+
+/// POST /api/v1/policies/{dependency}/rollout/advance: the next step, without waiting for it.
+pub(super) async fn advance(
+    State(state): State<ApiState>,
+    Extension(Caller(operator)): Extension<Caller>,
+    Dependency(dependency): Dependency,
+    headers: HeaderMap,
+    body: Object,
+) -> Result<Response, Problem> {
+    let step = RolloutStep::On;
+    step_rollout(&state, &operator, dependency, &headers, body, step).await
+}
+
+async fn step_rollout(
+    state: &ApiState,
+    operator: &Operator,
+    dependency: DependencyName,
+    headers: &HeaderMap,
+    body: Object,
+    step: RolloutStep,
+) -> Result<Response, Problem> {
+    let expected = if_match(headers, &state.engine.snapshot(), &dependency)?;
+    let reason = body.only_reason()?;
+    let acting = Acting {
+        engine: &state.engine,
+        operator,
+        via: Via::Api,
+    };
+    let saved = acting
+        .step_rollout(dependency, expected, step, &reason)
+        .await?;
+    Ok(answer(saved))
+}
+
+/// Takes the plan of a rollout out; pushes what is wrong with it.
+fn rollout(fields: &mut Map<String, Value>, errors: &mut Vec<FieldProblem>) -> Option<RolloutPlan> {
+    const EXPECTED: &str = "expected {\"stages\": [0.05, 0.25, 1], \"stay_s\": 120}, or no such \
+                            field for all agents at once";
+    let mut wrong = |field: String, message: String| {
+        errors.push(FieldProblem::new(field, message));
+        None
+    };
+    let Value::Object(plan) = fields.remove("rollout")? else {
+        return wrong("rollout".into(), EXPECTED.into());
+    };
+    let default = RolloutPlan::default();
+    let (mut stages, mut stay) = (default.stages().to_vec(), default.stay());
+    for (field, value) in plan {
+        let name = format!("rollout.{field}");
+        match field.as_str() {
+            "stages" => match serde_json::from_value(value) {
+                Ok(read) => stages = read,
+                Err(error) => return wrong(name, format!("{error}: {EXPECTED}")),
+            },
+            "stay_s" => match value.as_f64().map(Duration::try_from_secs_f64) {
+                Some(Ok(read)) => stay = read,
+                _ => return wrong(name, format!("expected 30 to 3600, not {value}")),
+            },
+            _ => return wrong(name, EXPECTED.into()),
+        }
+    }
+    RolloutPlan::new(stages, stay)
+        .map_err(|problem| wrong(problem.field().into(), problem.to_string()))
+        .ok()
 }
 
 /// The policy in force; of a dependency that agents report but nobody set one for, the one it has
@@ -128,6 +221,7 @@ fn in_force(fleet: &FleetSnapshot, dependency: &DependencyName) -> Result<Policy
             revision: Revision(0),
             policy,
             since: fleet.started,
+            rollout: None,
         });
     }
     Err(Problem::not_found(format!(
@@ -221,6 +315,8 @@ fn one_field(dependency: &DependencyName, field: &str, value: &Value) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use hedgerow_protocol::units::Quantile;
+
     use super::*;
 
     fn read(json: &str) -> Result<Policy, Vec<(String, String)>> {
@@ -247,6 +343,9 @@ mod tests {
         let draft = PolicyDraft {
             threshold_min_ms: Some(1.0),
             threshold_max_ms: Some(2.0),
+            goal: Some(0.99),
+            pool: Some("checkout".into()),
+            objective_ms: Some(100.0),
             ..Policy::observing(DependencyName::new("catalog").unwrap()).into()
         };
         let Value::Object(fields) = serde_json::to_value(draft).unwrap() else {
@@ -255,7 +354,7 @@ mod tests {
         let mut known: Vec<_> = fields
             .keys()
             .map(String::as_str)
-            .chain(["reason"])
+            .chain(["rollout", "reason"])
             .collect();
         let mut expected = FIELDS;
         known.sort_unstable();
@@ -286,6 +385,19 @@ mod tests {
             "{}",
             errors[0].1
         );
+    }
+
+    #[test]
+    fn a_goal_and_a_pool_are_taken_and_a_pool_without_an_objective_is_refused() {
+        let policy = read(r#"{"goal": 0.999, "pool": "checkout", "objective_ms": 120}"#).unwrap();
+        assert_eq!(policy.goal().map(Quantile::get), Some(0.999));
+        assert_eq!(
+            policy.pool().map(ToString::to_string),
+            Some("checkout".into())
+        );
+        let errors = read(r#"{"goal": 99, "pool": "checkout"}"#).unwrap_err();
+        let fields: Vec<_> = errors.iter().map(|(field, _)| field.as_str()).collect();
+        assert_eq!(fields, ["goal", "objective_ms"]);
     }
 
     #[test]

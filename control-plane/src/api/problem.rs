@@ -212,7 +212,20 @@ impl From<ActError> for Problem {
                 detail,
             ),
             ActError::Refused(OrderError::Stale { current, .. }) => Self::stale(detail, current),
-            ActError::Refused(OrderError::UnknownRoute(_)) => Self::not_found(detail),
+            ActError::Refused(
+                OrderError::UnknownRoute(_)
+                | OrderError::UnknownDependency(_)
+                | OrderError::NoRollout(_),
+            ) => Self::not_found(detail),
+            ActError::Refused(OrderError::OutOfRange { field, problem }) => {
+                Self::invalid(vec![FieldProblem::new(field, problem)])
+            }
+            ActError::Refused(OrderError::NotNow(_)) => Self::new(
+                StatusCode::CONFLICT,
+                "urn:hedgerow:problem:not-now",
+                "Not as things stand",
+                detail,
+            ),
             ActError::Refused(OrderError::NoReason) | ActError::Reason(_) => {
                 Self::invalid(vec![FieldProblem::new("reason", detail)])
             }

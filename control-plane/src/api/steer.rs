@@ -102,7 +102,7 @@ fn scope(body: &mut Object, errors: &mut Vec<FieldProblem>) -> Option<KillScope>
 
 #[derive(Debug, Serialize)]
 pub(super) struct Done {
-    done: bool,
+    pub(super) done: bool,
 }
 
 /// POST /api/v1/routes/{dependency}/{operation}/release
@@ -112,7 +112,7 @@ pub(super) async fn release(
     Route(route): Route,
     body: Object,
 ) -> Result<Json<Done>, Problem> {
-    let reason = only_reason(body)?;
+    let reason = body.only_reason()?;
     let acting = Acting {
         engine: &state.engine,
         operator: &operator,
@@ -129,7 +129,7 @@ pub(super) async fn accept_base(
     Route(route): Route,
     body: Object,
 ) -> Result<Json<Done>, Problem> {
-    let reason = only_reason(body)?;
+    let reason = body.only_reason()?;
     let acting = Acting {
         engine: &state.engine,
         operator: &operator,
@@ -137,15 +137,4 @@ pub(super) async fn accept_base(
     };
     acting.accept_base(route, &reason).await?;
     Ok(Json(Done { done: true }))
-}
-
-fn only_reason(mut body: Object) -> Result<String, Problem> {
-    let mut errors = Vec::new();
-    let reason = body.take_reason(&mut errors);
-    body.nothing_else(&["reason"], &mut errors);
-    if errors.is_empty() {
-        Ok(reason)
-    } else {
-        Err(Problem::invalid(errors))
-    }
 }

@@ -23,6 +23,8 @@ impl Store {
             modes: self.modes().await?,
             alerts: self.firing_alerts().await?,
             points: self.newest_points().await?,
+            switchbacks: self.open_switchbacks().await?,
+            rollouts: self.rollouts().await?,
         })
     }
 
@@ -80,6 +82,22 @@ impl Store {
         rows.iter().map(point).collect()
     }
 
+    /// Routes whose newest line about a switchback does not say that it ended.
+    async fn open_switchbacks(&self) -> Result<Vec<RouteKey>, StoreError> {
+        // By the index for each route that has a mode: only such a one can have had one.
+        let rows = sqlx::query(
+            "SELECT m.dependency, m.operation FROM modes m JOIN audit a ON a.id = ( \
+                 SELECT id FROM audit \
+                 WHERE target = m.dependency || ' ' || m.operation \
+                     AND action IN ('switchback.start', 'switchback.stop', 'switchback.end') \
+                 ORDER BY id DESC LIMIT 1) \
+             WHERE a.action <> 'switchback.end' ORDER BY m.dependency, m.operation",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        rows.iter().map(|row| route("modes", row)).collect()
+    }
+
     async fn firing_alerts(&self) -> Result<Vec<AlertState>, StoreError> {
         let rows = sqlx::query(
             "SELECT id, rule, dependency, operation, replica, summary, since, resolved \
@@ -94,7 +112,7 @@ impl Store {
 /// The policy; where it does not read as one, that its dependency is observed: nothing unread is put
 /// in force, and one bad row does not keep the whole fleet without its controller. The revision
 /// stays, so that the next policy gets a higher one.
-fn policy_or_observing(row: &SqliteRow) -> Option<(Revision, Policy, Moment)> {
+pub(super) fn policy_or_observing(row: &SqliteRow) -> Option<(Revision, Policy, Moment)> {
     let error = match policy(row) {
         Ok(policy) => return Some(policy),
         Err(error) => error.in_full(),
@@ -156,7 +174,7 @@ fn kill(row: &SqliteRow) -> Result<KillState, StoreError> {
     })
 }
 
-fn mode(row: &SqliteRow) -> Result<ModeState, StoreError> {
+pub(super) fn mode(row: &SqliteRow) -> Result<ModeState, StoreError> {
     const TABLE: &str = "modes";
     let route = route(TABLE, row)?;
     let mode: Mode = parsed(TABLE, &route.to_string(), row.try_get("mode")?)?;
@@ -241,7 +259,7 @@ fn named<T: DeserializeOwned>(
     serde_json::from_value(name.into()).map_err(|e| unreadable(table, row, &e))
 }
 
-fn unreadable(table: &'static str, row: &str, problem: &impl ToString) -> StoreError {
+pub(super) fn unreadable(table: &'static str, row: &str, problem: &impl ToString) -> StoreError {
     StoreError::Unreadable {
         table,
         row: row.into(),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use sqlx::SqliteConnection;
 
 use crate::store::minutes::write_minute;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, rollout};
 
 impl Store {
     /// Writes all of it, or nothing, and returns when it is on disk. A newly firing alert gets a
@@ -52,6 +52,11 @@ async fn write_one(
         } => write_policy(connection, *revision, policy, actor, reason, *at).await,
         Record::Kill(kill) => write_kill(connection, kill).await,
         Record::Mode(mode) => write_mode(connection, mode).await,
+        Record::Rollout(state) => rollout::write(connection, state).await,
+        Record::TrialMode { revision, state } => {
+            rollout::write_mode(connection, *revision, state).await
+        }
+        Record::RolloutEnded(dependency) => rollout::end(connection, dependency).await,
         Record::Transition(transition) => write_transition(connection, transition).await,
         Record::Audit(row) => write_audit(connection, row).await,
         Record::Alert(alert) => write_alert(connection, alert, receivers).await,

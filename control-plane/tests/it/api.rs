@@ -2,6 +2,8 @@
 
 mod policies;
 mod refused;
+mod rollout;
+mod steered;
 mod whatif;
 mod who;
 mod whole;

@@ -57,6 +57,7 @@ async fn c20_a_save_that_changes_nothing_makes_no_revision_and_no_line() {
     let order = || Order::SetPolicy {
         policy: Box::new(hedging(0.08)),
         expected: None,
+        rollout: None,
     };
     let first = running.order(order()).await;
     assert_eq!(

@@ -91,6 +91,7 @@ impl Quick {
         let order = Order::SetPolicy {
             policy: Box::new(hedging(0.2)),
             expected: None,
+            rollout: None,
         };
         let ada = Actor {
             name: "ada".into(),

@@ -113,6 +113,7 @@ impl Running {
         let order = Order::SetPolicy {
             policy: Box::new(policy),
             expected: None,
+            rollout: None,
         };
         match self.order(order).await {
             Done::Policy { revision, .. } => revision,

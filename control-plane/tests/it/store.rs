@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 
 use hedgerow_control_plane::store::{Claim, HISTORY_KEPT, RESOLVED_KEPT, Store, StoreError};
-use hedgerow_core::effect::{AlertState, AuditRow, KillState, ModeState, Record};
+use hedgerow_core::effect::{AlertState, AuditRow, KillState, ModeState, Record, RolloutState};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
+use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_core::view::{AlertRule, Point};
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision};
@@ -435,4 +436,66 @@ async fn the_newest_point_of_each_route_with_a_mode_is_found_again() {
     store.close().await;
     let restored = Store::open(&path).await.unwrap().restore().await.unwrap();
     assert_eq!(restored.points, [(route(), point(20_000, 2.5))]);
+}
+
+#[tokio::test]
+async fn b69_a_rollout_is_found_again_until_it_is_over() {
+    let (_folder, path, store) = store().await;
+    let rollout = |revision: u64, stage: usize| RolloutState {
+        dependency: route().dependency,
+        revision: Revision(revision),
+        base: Revision(revision - 1),
+        plan: RolloutPlan::default(),
+        stage,
+        since: Moment::from_millis(50 + stage as u64),
+        actor: actor(),
+    };
+    let trial_mode = |revision: u64, sequence: u64| Record::TrialMode {
+        revision: Revision(revision),
+        state: ModeState {
+            route: route(),
+            mode: Mode::On,
+            since: Moment::from_millis(8),
+            sequence: ModeSequence(sequence),
+        },
+    };
+    let records = [
+        policy(1, 0.08),
+        policy(2, 0.05),
+        Record::Rollout(rollout(2, 0)),
+        trial_mode(2, 4),
+        Record::Rollout(rollout(2, 1)),
+        trial_mode(2, 5),
+    ];
+    store.write(&records, &[]).await.unwrap();
+    store.close().await;
+
+    let store = Store::open(&path).await.unwrap();
+    let restored = store.restore().await.unwrap();
+    assert_eq!(restored.policies[0].0, Revision(2), "the newest, as ever");
+    let found = &restored.rollouts[0];
+    assert_eq!(found.state, rollout(2, 1));
+    let base = (hedging(0.08), Moment::from_millis(1_001));
+    assert_eq!(found.base, Some(base));
+    let sequences: Vec<_> = found.modes.iter().map(|it| it.sequence).collect();
+    assert_eq!(sequences, [ModeSequence(5)], "the newest of the route");
+
+    // Another one in its place: what was left of the first, and comes late, is not its own.
+    let records = [
+        policy(3, 0.06),
+        Record::Rollout(rollout(3, 0)),
+        trial_mode(2, 6),
+    ];
+    store.write(&records, &[]).await.unwrap();
+    let found = store.restore().await.unwrap().rollouts.remove(0);
+    assert_eq!((found.state.revision, found.modes.len()), (Revision(3), 0));
+
+    let ended = [Record::RolloutEnded(route().dependency)];
+    store.write(&ended, &[]).await.unwrap();
+    assert!(store.restore().await.unwrap().rollouts.is_empty());
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM trial_modes")
+        .fetch_one(store.pool())
+        .await
+        .unwrap();
+    assert_eq!(left, 0);
 }

@@ -37,15 +37,17 @@ async fn s12_the_role_is_checked_behind_the_pages_too() {
     let route = RouteKey::new("catalog", "get").unwrap();
     let ui = &standing.ui;
     let refusals = [
-        ui.set_policy(&viewer, policy(0.05), None, "x")
+        ui.set_policy(&viewer, policy(0.05), None, None, "x")
             .await
             .map(|_| ()),
-        ui.set_policy(&operator, policy(0.05), None, "x")
+        ui.set_policy(&operator, policy(0.05), None, None, "x")
             .await
             .map(|_| ()),
         ui.kill(&viewer, KillScope::Everything, true, "x").await,
         ui.release(&viewer, route.clone(), "x").await,
         ui.accept_base(&operator, route.clone(), "x").await,
+        ui.start_switchback(&viewer, route.clone(), 10, "x").await,
+        ui.stop_switchback(&viewer, route.clone(), "x").await,
     ];
     for refusal in refusals {
         assert!(
@@ -70,26 +72,26 @@ async fn a_saved_policy_is_in_force_in_its_history_and_in_the_record() {
     let standing = Standing::start().await;
     let (ui, editor) = (&standing.ui, somebody(Role::Editor));
     let saved = ui
-        .set_policy(&editor, policy(0.05), None, " first ")
+        .set_policy(&editor, policy(0.05), None, None, " first ")
         .await
         .unwrap();
     assert_eq!((saved.revision, saved.changed), (Revision(1), true));
     let again = ui
-        .set_policy(&editor, policy(0.05), Some(Revision(1)), "again")
+        .set_policy(&editor, policy(0.05), Some(Revision(1)), None, "again")
         .await
         .unwrap();
     assert_eq!((again.revision, again.changed), (Revision(1), false), "C20");
     let stale = ui
-        .set_policy(&editor, policy(0.06), Some(Revision(0)), "late")
+        .set_policy(&editor, policy(0.06), Some(Revision(0)), None, "late")
         .await;
     let expected = OrderError::Stale {
         expected: Revision(0),
         current: Revision(1),
     };
     assert_eq!(stale, Err(ActError::Refused(expected)));
-    let blank = ui.set_policy(&editor, policy(0.07), None, "  ").await;
+    let blank = ui.set_policy(&editor, policy(0.07), None, None, "  ").await;
     assert_eq!(blank, Err(ActError::Refused(OrderError::NoReason)));
-    ui.set_policy(&editor, policy(0.06), Some(Revision(1)), "second")
+    ui.set_policy(&editor, policy(0.06), Some(Revision(1)), None, "second")
         .await
         .unwrap();
 

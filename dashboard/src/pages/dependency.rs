@@ -1,6 +1,7 @@
 //! A route's page: what it does, why, and what came of it.
 
 mod parts;
+pub(crate) mod switchback;
 
 use askama::Template;
 use axum::Extension;
@@ -23,13 +24,14 @@ use crate::fragment::{Fragment, html};
 use crate::guard::Viewer;
 use crate::router::App;
 use parts::{Happened, KeyFigures, Refusals, ReplicaRow, Standing, Verdict, happened};
+use switchback::Switchback;
 
 /// Automatic changes shown.
 const TRANSITIONS_SHOWN: u32 = 20;
 
 /// Everything of the page that changes by itself. Its blocks are sent one by one.
 #[derive(Debug, Template)]
-#[template(path = "dependency.html", blocks = ["page", "verdict", "figures", "charts", "replicas", "agents", "happened"])]
+#[template(path = "dependency.html", blocks = ["page", "verdict", "figures", "charts", "replicas", "agents", "switchback", "happened"])]
 struct RoutePage {
     frame: Frame,
     route: RouteKey,
@@ -49,6 +51,7 @@ struct Known {
     replicas: Vec<ReplicaRow>,
     refusals: Refusals,
     standing: Standing,
+    switchback: Option<Switchback>,
     happened: Vec<Happened>,
 }
 
@@ -67,6 +70,7 @@ impl Known {
             replicas: view.replicas.iter().map(ReplicaRow::new).collect(),
             refusals: Refusals::new(view),
             standing: Standing::new(view, snapshot),
+            switchback: Switchback::new(view, snapshot.at),
             happened: happened(view, transitions, snapshot.at),
         }
     }
@@ -169,6 +173,7 @@ pub(crate) async fn fragments<B: Backend>(
         Fragment::inner("charts", &page.as_charts()),
         Fragment::inner("replicas", &page.as_replicas()),
         Fragment::inner("agents", &page.as_agents()),
+        Fragment::inner("switchback", &page.as_switchback()),
         Fragment::inner("happened", &page.as_happened()),
     ]
 }

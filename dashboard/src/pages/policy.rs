@@ -2,6 +2,7 @@
 //! earlier revisions to go back to.
 
 mod draft;
+pub(crate) mod rollout;
 
 use askama::Template;
 use axum::Extension;
@@ -23,7 +24,8 @@ use crate::format::{Time, percent};
 use crate::fragment::html;
 use crate::guard::Viewer;
 use crate::router::App;
-use draft::{Change, Checked, Typed, changes};
+use draft::{Change, Checked, Typed, aim_words, changes};
+use rollout::Rollout;
 
 #[derive(Debug, Template)]
 #[template(path = "policy.html", blocks = ["page", "review"])]
@@ -47,6 +49,11 @@ struct PolicyPage {
     history: Vec<HistoryRow>,
     history_problem: Option<String>,
     can_edit: bool,
+    /// How far the newest revision has got, where it is put in force in steps.
+    rollout: Rollout,
+    /// The share of the agents that has it so far.
+    share: Option<String>,
+    can_take_back: bool,
 }
 
 #[derive(Debug)]
@@ -107,7 +114,7 @@ impl PolicyPage {
                 "overview",
                 viewer,
                 &snapshot,
-                "page=frame",
+                &format!("page=policy&dependency={dependency}"),
             ),
             address: policy_address(&dependency),
             routes: snapshot
@@ -128,6 +135,9 @@ impl PolicyPage {
             history: history_rows(&history, in_force.map(|p| p.revision)),
             history_problem,
             can_edit: viewer.operator.role >= Role::Editor,
+            can_take_back: viewer.operator.role >= Role::Operator,
+            rollout: Rollout::new(&snapshot, &dependency),
+            share: Rollout::share(&snapshot, &dependency),
             expected: parts.expected,
             problem: parts.problem,
             meanwhile: parts.meanwhile,
@@ -138,8 +148,23 @@ impl PolicyPage {
     }
 
     fn percentile_means(&self) -> String {
-        self.checked.policy.as_ref().map_or_else(String::new, |p| {
-            format!("aims at {} of calls hedged", percent(p.target_rate()))
+        let Some(policy) = &self.checked.policy else {
+            return String::new();
+        };
+        match (policy.pool(), policy.goal()) {
+            (Some(pool), _) => format!("hedges what its share of pool {pool} allows"),
+            (None, Some(_)) => format!("hedges at most {}", percent(policy.budget().get())),
+            (None, None) => format!("aims at {} of calls hedged", percent(policy.target_rate())),
+        }
+    }
+
+    /// A goal that the form has no choice of its own for, and its name.
+    fn other_goal(&self) -> Option<(&str, String)> {
+        let typed = self.typed.goal.trim();
+        let other = !["", "0.99", "0.999"].contains(&typed);
+        other.then(|| {
+            let words = typed.parse().ok().map(|goal| aim_words(Some(goal)));
+            (typed, words.unwrap_or_else(|| typed.to_owned()))
         })
     }
 }
@@ -309,9 +334,11 @@ pub(crate) async fn save<B: Backend>(
         );
     };
     let reason = parts.typed.reason.trim().to_owned();
+    let expected = expected.map(Revision);
+    let plan = parts.typed.plan();
     let saved = app
         .backend
-        .set_policy(&viewer.operator, policy, expected.map(Revision), &reason)
+        .set_policy(&viewer.operator, policy, expected, plan, &reason)
         .await;
     match saved {
         Ok(_) => Redirect::to(&policy_address(&dependency)).into_response(),
@@ -406,6 +433,7 @@ pub(crate) async fn revert<B: Backend>(
             &viewer.operator,
             old.policy,
             expected.map(Revision),
+            None,
             &reason,
         )
         .await;

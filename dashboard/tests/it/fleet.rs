@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_core::effect::Transition;
+use hedgerow_core::event::{Actor, Via};
 use hedgerow_core::moment::Moment;
+use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_core::view::{
-    Acked, ControllerView, Evidence, Figures, FleetSnapshot, Mark, MarkKind, Named, NoData, Point,
-    PolicyView, ReplicaView, RouteView,
+    Acked, ControllerView, Evidence, Figures, FleetSnapshot, GuardFigure, Mark, MarkKind, Named,
+    NoData, Point, PolicyView, ReplicaView, RolloutView, RouteView,
 };
 use hedgerow_protocol::directive::{Mode, OffReason, Stamp};
 use hedgerow_protocol::ids::{
@@ -89,6 +91,7 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
                 revision: Revision(3),
                 policy: hedging(d),
                 since: START.plus(Duration::from_secs(0)),
+                rollout: None,
             };
             (dependency(d), view)
         })
@@ -98,6 +101,7 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
                 revision: Revision(1),
                 policy: hedging("shipping"),
                 since: START,
+                rollout: None,
             },
         )])
         .collect();
@@ -263,6 +267,7 @@ fn figures(story: Story, last: &Point, rate: f64) -> Figures {
         log_rank_z: Some(if story == Story::Shared { -9.2 } else { 0.4 }),
         phi: Some(if story == Story::Shared { 0.93 } else { 0.02 }),
         median_ratio: Some(if story == Story::Shared { 4.6 } else { 1.01 }),
+        utilisation: None,
     }
 }
 
@@ -475,6 +480,8 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
             .then(|| at.plus(Duration::from_secs(9))),
         figures,
         no_data: silent.then_some(NoData::NoTraffic),
+        no_gain: None,
+        pool: None,
         acked: if story == Story::Probing {
             Acked { n: 9, m: 12 }
         } else {
@@ -487,5 +494,41 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         totals: totals(story, rate),
         seconds_over_budget: 0,
         transitions: transitions(key, story, at),
+        utilisation: None,
+        switchback: None,
+    }
+}
+
+/// A rollout in its second step.
+pub(crate) fn rollout(plan: &RolloutPlan, base: Revision, base_policy: Policy) -> RolloutView {
+    let figure = |what: &str, new, old, unit: &str| GuardFigure {
+        route: route("catalog", "get-item"),
+        what: what.into(),
+        new,
+        old,
+        unit: unit.into(),
+    };
+    RolloutView {
+        base,
+        base_policy,
+        actor: Actor {
+            name: "dana".into(),
+            via: Via::Page,
+        },
+        stages: plan.stages().to_vec(),
+        stage: 2,
+        share: plan.stages()[1],
+        since: START,
+        stay: plan.stay(),
+        next_at: START.plus(plan.stay()),
+        agents_in: 9,
+        agents_holding: 8,
+        agents: 40,
+        calls: 12_345,
+        guard: vec![
+            figure("calls failed", Some(0.52), Some(0.61), "%"),
+            figure("callers' p99", Some(61.25), None, "ms"),
+        ],
+        words: "well so far".into(),
     }
 }

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use hedgerow_protocol::ids::Revision;
+use hedgerow_protocol::units::Quantile;
 
 use crate::ask::{fleet_pages, get, post};
 use crate::fleet;
@@ -54,6 +55,38 @@ async fn c06_a_percentile_of_95_is_refused_beside_its_field_with_the_accepted_ra
         "the reason is kept"
     );
     assert_eq!(stage.state(|s| s.history.len()), 3, "nothing was saved");
+}
+
+#[tokio::test]
+async fn u07_an_aim_and_a_pool_are_chosen_in_the_form_and_shown_as_they_are() {
+    let (stage, router) = fleet_pages();
+    let mut fields = form("0.95", "3", "p99 is what hurts");
+    fields.extend([("goal", "0.99"), ("pool", "checkout")]);
+    let refused = post(&router, POLICY, EDITOR, &fields).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    let text = refused.text();
+    assert!(text.contains("is needed in a pool (checkout)"), "{text}");
+    let chosen = "name=\"goal\" value=\"0.99\" checked";
+    assert!(refused.body.contains(chosen), "what was chosen is kept");
+
+    fields.push(("objective_ms", "120"));
+    let saved = post(&router, POLICY, EDITOR, &fields).await;
+    assert_eq!(saved.status, StatusCode::SEE_OTHER);
+    let policy = stage.state(|s| s.history[0].policy.clone());
+    assert_eq!(policy.goal().map(Quantile::get), Some(0.99));
+    assert_eq!(
+        policy.pool().map(ToString::to_string),
+        Some("checkout".into())
+    );
+    let page = get(&router, POLICY, EDITOR).await;
+    assert!(page.body.contains(chosen));
+    assert!(page.body.contains("name=\"pool\" value=\"checkout\""));
+    let text = page.text();
+    assert!(
+        text.contains("Aim percentile p99 under the budget"),
+        "{text}"
+    );
+    assert!(text.contains("Objective none 120 ms"), "{text}");
 }
 
 #[tokio::test]
@@ -181,6 +214,8 @@ async fn s12_a_viewer_changes_nothing_and_is_told_why() {
         ("/kill", kill.to_vec()),
         ("/release", route.to_vec()),
         ("/accept-base", route.to_vec()),
+        ("/switchback", route.to_vec()),
+        ("/switchback/stop", route.to_vec()),
     ] {
         let answer = post(&router, path, VIEWER, &form).await;
         assert_eq!(answer.status, StatusCode::FORBIDDEN, "{path}");
@@ -221,7 +256,12 @@ async fn a_policy_without_effect_says_why() {
 #[tokio::test]
 async fn acts_on_a_route_lead_back_to_its_page() {
     let (_, router) = fleet_pages();
-    for path in ["/release", "/accept-base"] {
+    for path in [
+        "/release",
+        "/accept-base",
+        "/switchback",
+        "/switchback/stop",
+    ] {
         let form = [
             ("dependency", "search"),
             ("operation", "query"),

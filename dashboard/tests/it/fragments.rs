@@ -1,6 +1,7 @@
 //! What is sent to an open page is what the page would show: byte for byte.
 
 use axum::http::header;
+use hedgerow_core::rollout::RolloutPlan;
 
 use crate::ask::{fleet_pages, get, get_part, pages, stream_start};
 use crate::fleet;
@@ -56,8 +57,18 @@ async fn what_a_stream_sends_stands_in_the_page() {
         ("/agents", "/live?page=agents"),
         ("/alerts", "/live?page=alerts"),
         ("/kill", "/live?page=kill"),
+        (
+            "/dependencies/catalog/policy",
+            "/live?page=policy&dependency=catalog",
+        ),
     ] {
-        let (_, router) = fleet_pages();
+        let (stage, router) = fleet_pages();
+        stage.state(|s| {
+            let base = s.history[1].clone();
+            let plan = RolloutPlan::default();
+            s.rollout = Some(fleet::rollout(&plan, base.revision, base.policy));
+        });
+        stage.publish(fleet::snapshot(0));
         let whole = get(&router, page, ADMIN).await;
         let stream = stream_start(&router, live, ADMIN, 60).await;
         let parts = partials(&stream);

@@ -12,5 +12,7 @@ mod fragments;
 mod hostile;
 mod kill;
 mod overview;
+mod rollout;
 mod stage;
+mod switchback;
 mod told;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use hedgerow_core::view::NoData;
+use hedgerow_core::view::{NoData, PoolView};
 
 use crate::ask::{Answer, fleet_pages, get, pages};
 use crate::fleet;
@@ -116,6 +116,25 @@ async fn b42_no_traffic_is_a_dash_and_why_never_zero() {
         .await;
         assert!(own.text().contains(words));
     }
+}
+
+#[tokio::test]
+async fn what_a_pool_lends_stands_beside_the_hedge_rate() {
+    let mut snapshot = fleet::snapshot(0);
+    let key = fleet::route("catalog", "list");
+    let mut view = (*snapshot.routes[&key]).clone();
+    view.pool = Some(PoolView {
+        pool: "checkout".parse().unwrap(),
+        budget: 0.031,
+        own: 0.05,
+    });
+    view.figures.as_mut().unwrap().budget = 0.031;
+    snapshot.routes.insert(key, Arc::new(view));
+    let (_, router) = pages(snapshot);
+    let page = get(&router, "/dependencies/catalog/list", VIEWER).await;
+    let text = page.text();
+    let words = "budget 3.1 % of its own 5 %, lent by pool checkout";
+    assert!(text.contains(words), "{text}");
 }
 
 #[tokio::test]

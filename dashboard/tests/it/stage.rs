@@ -8,10 +8,11 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use hedgerow_core::effect::{AuditRow, KillState, OrderError, Transition};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
-use hedgerow_core::view::{Acked, FleetSnapshot, KillView, PolicyView};
+use hedgerow_core::rollout::RolloutPlan;
+use hedgerow_core::view::{Acked, FleetSnapshot, KillView, PolicyView, RolloutView};
 use hedgerow_dashboard::backend::{
-    ActError, Backend, Delivery, Operator, PolicyRevision, RecordQuery, Role, Saved, Session,
-    SignInError, StoreError,
+    ActError, Backend, Delivery, Operator, PolicyRevision, RecordQuery, Role, RolloutStep, Saved,
+    Session, SignInError, StoreError,
 };
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::Policy;
@@ -38,6 +39,8 @@ pub(crate) struct State {
     pub(crate) history: Vec<PolicyRevision>,
     pub(crate) record: Vec<(i64, AuditRow)>,
     pub(crate) kills: Vec<KillState>,
+    /// Of the newest policy.
+    pub(crate) rollout: Option<RolloutView>,
     pub(crate) link_spent: bool,
     pub(crate) signed_out: Vec<String>,
 }
@@ -93,6 +96,7 @@ impl Stage {
                     revision: newest.revision,
                     policy: newest.policy.clone(),
                     since: newest.at,
+                    rollout: state.rollout.clone(),
                 },
             );
         }
@@ -206,6 +210,7 @@ impl Backend for Stage {
         operator: &Operator,
         policy: Policy,
         expected: Option<Revision>,
+        rollout: Option<RolloutPlan>,
         reason: &str,
     ) -> Result<Saved, ActError> {
         Self::allow(operator, Role::Editor)?;
@@ -223,6 +228,10 @@ impl Backend for Stage {
                     changed: false,
                 });
             }
+            s.rollout = rollout.map(|plan| {
+                let base = s.history.first().map(|it| it.policy.clone()).unwrap();
+                fleet::rollout(&plan, current, base)
+            });
             let revision = PolicyRevision {
                 revision: current.next(),
                 policy,
@@ -238,6 +247,39 @@ impl Backend for Stage {
         })?;
         self.republish();
         Ok(saved)
+    }
+
+    async fn step_rollout(
+        &self,
+        operator: &Operator,
+        dependency: DependencyName,
+        expected: Option<Revision>,
+        step: RolloutStep,
+        reason: &str,
+    ) -> Result<Saved, ActError> {
+        let needed = match step {
+            RolloutStep::On => Role::Editor,
+            RolloutStep::Back => Role::Operator,
+        };
+        Self::allow(operator, needed)?;
+        let rollout = self.state(|s| s.rollout.clone());
+        let Some(mut view) = rollout else {
+            return Err(OrderError::NoRollout(dependency).into());
+        };
+        if step == RolloutStep::Back {
+            let base = view.base_policy;
+            return self
+                .set_policy(operator, base, expected, None, reason)
+                .await;
+        }
+        view.stage += 1;
+        self.state(|s| s.rollout = Some(view));
+        self.republish();
+        let revision = expected.unwrap_or_default();
+        Ok(Saved {
+            revision,
+            changed: true,
+        })
     }
 
     async fn kill(
@@ -285,6 +327,25 @@ impl Backend for Stage {
     }
 
     async fn accept_base(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.release(operator, route, reason).await
+    }
+
+    async fn start_switchback(
+        &self,
+        operator: &Operator,
+        route: RouteKey,
+        _rounds: u32,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.release(operator, route, reason).await
+    }
+
+    async fn stop_switchback(
         &self,
         operator: &Operator,
         route: RouteKey,

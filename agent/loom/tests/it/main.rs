@@ -16,6 +16,7 @@ macro_rules! run {
 run! {
     loom_a_token_is_taken_once: token_bucket,
     loom_a_lowered_cap_holds_at_once: lowered_cap,
+    loom_an_ended_turn_pays_nothing: turn_ends,
     loom_one_holder_is_the_last: permit_ends_once,
     loom_a_slot_given_back_elsewhere_is_never_taken_twice: slot_is_given_back_from_elsewhere,
     loom_b15_two_hedges_never_share_a_place: two_hedges_for_one_place,

@@ -278,6 +278,9 @@ pub struct Refusals {
     /// Answered between the threshold and the timer's next tick.
     #[prost(uint64, tag = "9")]
     pub answered: u64,
+    /// The agent is not armed for now.
+    #[prost(uint64, tag = "10")]
+    pub unarmed: u64,
 }
 /// Attempts of one role, each on its own clock: two histograms.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -435,8 +438,8 @@ pub struct DirectiveSet {
     #[prost(bool, tag = "3")]
     pub empty_is_meant: bool,
 }
-/// Everything an agent is to do on one route. Every field but `reason` and `probation` must be
-/// there.
+/// Everything an agent is to do on one route. Every field but `reason`, `probation` and
+/// `start_credit` must be there.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Directive {
     #[prost(message, optional, tag = "1")]
@@ -456,6 +459,9 @@ pub struct Directive {
     /// live.tick.
     #[prost(string, repeated, tag = "7")]
     pub probation: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Tokens for an agent that starts with an empty bucket, in hedges. See THE BUCKET.
+    #[prost(double, tag = "8")]
+    pub start_credit: f64,
 }
 /// What moves with every decision: neither stored nor acknowledged.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
@@ -469,12 +475,29 @@ pub struct LiveValues {
     /// Share of crossed calls that is hedged. Must be there.
     #[prost(double, optional, tag = "3")]
     pub probability: ::core::option::Option<f64>,
-    /// Tokens earned by each eligible finished call. Must be there; 0: nothing is lent for now.
+    /// Tokens earned by each eligible finished call; with `arming` the mean over all its turns. Must be
+    /// there; 0: nothing is lent for now.
     #[prost(double, optional, tag = "4")]
     pub budget: ::core::option::Option<f64>,
-    /// Most tokens kept, in hedges; but always at least what half a second earns. Must be there.
+    /// Most tokens kept, in hedges. Must be there.
     #[prost(double, optional, tag = "5")]
     pub cap: ::core::option::Option<f64>,
+    /// Only a share of the agents hedges at a time. Absent: every agent does.
+    #[prost(message, optional, tag = "6")]
+    pub arming: ::core::option::Option<Arming>,
+}
+/// A share of the agents hedges at a time, in turns. See THE BUCKET.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct Arming {
+    /// Of the agents, above 0 and below 1.
+    #[prost(double, tag = "1")]
+    pub share: f64,
+    /// How long a turn lasts, 1 s to 10 min.
+    #[prost(uint64, tag = "2")]
+    pub epoch_ms: u64,
+    /// Another seed is another draw.
+    #[prost(fixed64, tag = "3")]
+    pub seed: u64,
 }
 /// What an agent needs of the policy, to go on alone.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]

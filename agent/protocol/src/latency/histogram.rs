@@ -1,6 +1,7 @@
 //! Exact counts in the buckets of [`layout`](super::layout).
 
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use super::layout::{BUCKETS, bucket_of};
@@ -76,11 +77,14 @@ pub trait Counts: sealed::Sealed {
 /// assert_eq!(window.count(), 1000);
 /// # Ok::<(), hedgerow_protocol::latency::CountError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,
     /// Invariant: the sum of `counts`, at most [`COUNT_MAX`].
     count: u64,
+    /// Invariant: outside of these buckets all are empty. Latencies lie close together, so that
+    /// whoever walks them need not walk a thousand.
+    used: Range<usize>,
 }
 
 impl Default for Histogram {
@@ -95,15 +99,27 @@ impl Histogram {
         Self {
             counts: Box::new([0; BUCKETS]),
             count: 0,
+            used: 0..0,
         }
+    }
+
+    /// Makes room for samples in a bucket.
+    fn uses(&mut self, bucket: usize) {
+        if self.used.is_empty() {
+            self.used.start = bucket;
+        }
+        self.used.start = self.used.start.min(bucket);
+        self.used.end = self.used.end.max(bucket + 1);
     }
 
     /// Counts one latency. Cannot fail: under 1 us and over 1 h are counted as those. (A histogram
     /// that is full, after nine years at a million a second, stays as it is.)
     pub fn record(&mut self, latency: Duration) {
         if self.count < COUNT_MAX {
-            self.counts[bucket_of(latency)] += 1;
+            let bucket = bucket_of(latency);
+            self.counts[bucket] += 1;
             self.count += 1;
+            self.uses(bucket);
         }
     }
 
@@ -115,6 +131,25 @@ impl Histogram {
             .ok_or(CountError::NoSuchBucket(bucket))?;
         self.count = sum(self.count, count)?;
         *slot += count;
+        self.uses(bucket);
+        Ok(())
+    }
+
+    /// Adds to neighbouring buckets from `first` on, a count to each. All or nothing.
+    pub fn add_to_buckets(&mut self, first: usize, counts: &[u32]) -> Result<(), CountError> {
+        let until = first + counts.len();
+        let slots = self.counts.get_mut(first..until);
+        let slots = slots.ok_or(CountError::NoSuchBucket(until.saturating_sub(1)))?;
+        let added: u64 = counts.iter().copied().map(u64::from).sum();
+        if added == 0 {
+            return Ok(());
+        }
+        self.count = sum(self.count, added)?;
+        for (slot, count) in slots.iter_mut().zip(counts) {
+            *slot += u64::from(*count);
+        }
+        self.uses(first);
+        self.uses(until - 1);
         Ok(())
     }
 
@@ -123,6 +158,7 @@ impl Histogram {
         self.count = sum(self.count, other.count())?;
         for (bucket, count) in other.pairs() {
             self.counts[bucket] += count;
+            self.uses(bucket);
         }
         Ok(())
     }
@@ -178,7 +214,10 @@ impl Histogram {
     /// ```
     pub fn since(&self, earlier: &Self) -> Result<SparseHistogram, CountError> {
         let mut pairs = Vec::new();
-        for (bucket, (&held, &taken)) in self.counts.iter().zip(&*earlier.counts).enumerate() {
+        let from = self.used.start.min(earlier.used.start);
+        let until = self.used.end.max(earlier.used.end);
+        for bucket in from..until {
+            let (held, taken) = (self.counts[bucket], earlier.counts[bucket]);
             match held.checked_sub(taken) {
                 None => {
                     return Err(CountError::NotContained {
@@ -199,8 +238,9 @@ impl Histogram {
 
     /// Forgets everything, keeps the allocation.
     pub fn clear(&mut self) {
-        self.counts.fill(0);
+        self.counts[self.used.clone()].fill(0);
         self.count = 0;
+        self.used = 0..0;
     }
 
     /// Samples in all buckets together.
@@ -220,10 +260,9 @@ impl Histogram {
 
     /// Bucket and count of what is not zero, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.counts
-            .iter()
-            .copied()
-            .enumerate()
+        self.used
+            .clone()
+            .zip(self.counts[self.used.clone()].iter().copied())
             .filter(|&(_, count)| count > 0)
     }
 
@@ -234,11 +273,7 @@ impl Histogram {
     /// `None` where there are no samples, and for a `q` outside 0 to 1: 95 is not made a 1. What
     /// people write is a [`Quantile`](crate::units::Quantile) before it comes here.
     pub fn quantile(&self, q: f64) -> Option<Duration> {
-        quantile_of(
-            self.counts.iter().map(|&count| count as f64),
-            self.count as f64,
-            q,
-        )
+        quantile_of(self, self.count as f64, q)
     }
 
     /// The share of the samples (0 to 1) that took longer than a latency, interpolated inside its
@@ -277,13 +312,26 @@ impl Weights for Histogram {
     fn weight(&self, bucket: usize) -> f64 {
         self.in_bucket(bucket) as f64
     }
+
+    fn used(&self) -> Range<usize> {
+        self.used.clone()
+    }
 }
+
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.count == other.count && self.counts == other.counts
+    }
+}
+
+impl Eq for Histogram {}
 
 impl From<&SparseHistogram> for Histogram {
     fn from(sparse: &SparseHistogram) -> Self {
         let mut dense = Self::new();
         for (bucket, count) in sparse.pairs() {
             dense.counts[bucket] = count;
+            dense.uses(bucket);
         }
         dense.count = sparse.count();
         dense

@@ -11,9 +11,10 @@
 //!   its consideration", 1966, in its one-sample form: the primaries' curve is the reference, the
 //!   hedges are the sample.
 
+use std::ops::Range;
 use std::time::Duration;
 
-use super::layout::{BUCKETS, bucket_of, point_in, share_of, upper_edge_us};
+use super::layout::{bucket_of, point_in, share_of, upper_edge_us};
 use super::weighted::{RANK_SLACK, Weights};
 
 /// Fewest primaries at risk for their hazard to say anything about the hedges.
@@ -41,12 +42,14 @@ pub const AT_RISK_MIN: f64 = 10.0;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct SurvivalCurve {
-    /// From bucket 0 to the last one the curve is known in; empty without samples.
+    /// The bucket of the first point. Before it nothing ends: all are at risk, and survive.
+    first: usize,
+    /// From there to the last bucket the curve is known in; empty without samples.
     points: Vec<Point>,
 }
 
 /// One bucket's part of the curve.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Point {
     at_risk: f64,
     hazard: f64,
@@ -78,31 +81,48 @@ impl SurvivalCurve {
     /// Exact up to the shortest censored attempt's bucket. Beyond, right if what stops an attempt
     /// knows nothing of how long it would still take; a hedge that wins because both wait for the
     /// same thing makes the curve err upward, which is the safe side. Allocates once: 24 bytes for
-    /// each bucket up to the last with samples.
+    /// each bucket from the first to the last with samples.
     pub fn estimate(done: &impl Weights, cens: &impl Weights) -> Self {
-        let at_risk = at_risk(done, cens);
+        // Who is at risk is summed from the far end, not subtracted from the near one: with
+        // real-valued weights a remainder could otherwise fall below what it consists of.
+        let mut used = used(done, cens);
+        let ends = |bucket: &usize| done.weight(*bucket) + cens.weight(*bucket) > 0.0;
+        used.start = used.clone().find(ends).unwrap_or(used.end);
+        let mut points: Vec<_> = used.clone().map(|_| Point::default()).collect();
+        let mut alive = 0.0;
+        for (bucket, point) in used.clone().zip(&mut points).rev() {
+            alive += done.weight(bucket) + cens.weight(bucket);
+            point.at_risk = alive;
+        }
         // Nobody at risk: no value from here on.
-        let known = at_risk
-            .iter()
-            .rposition(|&at_risk| at_risk > 0.0)
-            .map_or(0, |last| last + 1);
+        let known = points.iter().rposition(|point| point.at_risk > 0.0);
+        points.truncate(known.map_or(0, |last| last + 1));
         let mut survival = 1.0;
-        let points = at_risk[..known]
-            .iter()
-            .enumerate()
-            .map(|(bucket, &at_risk)| {
+        for (bucket, point) in used.clone().zip(&mut points) {
+            let done = done.weight(bucket);
+            if done > 0.0 {
                 // Positive: at risk are at least the bucket's own, and somebody is.
-                let exposed = at_risk - cens.weight(bucket) / 2.0;
-                let hazard = (done.weight(bucket) / exposed).min(1.0);
-                survival *= 1.0 - hazard;
-                Point {
-                    at_risk,
-                    hazard,
-                    survival,
-                }
-            });
+                let exposed = point.at_risk - cens.weight(bucket) / 2.0;
+                point.hazard = (done / exposed).min(1.0);
+                survival *= 1.0 - point.hazard;
+            }
+            point.survival = survival;
+        }
         Self {
-            points: points.collect(),
+            first: used.start,
+            points,
+        }
+    }
+
+    /// The point of a bucket; None beyond what is known.
+    fn point(&self, bucket: usize) -> Option<Point> {
+        match bucket.checked_sub(self.first) {
+            Some(at) => self.points.get(at).copied(),
+            None => self.points.first().map(|first| Point {
+                at_risk: first.at_risk,
+                hazard: 0.0,
+                survival: 1.0,
+            }),
         }
     }
 
@@ -111,7 +131,7 @@ impl SurvivalCurve {
     /// there. Latencies over 1 h are taken as 1 h, as they are in the histograms.
     pub fn survival_at(&self, latency: Duration) -> Option<f64> {
         let bucket = bucket_of(latency);
-        let Some(point) = self.points.get(bucket) else {
+        let Some(point) = self.point(bucket) else {
             return self
                 .points
                 .last()
@@ -131,26 +151,32 @@ impl SurvivalCurve {
         }
         let target = 1.0 - q;
         let reached = |point: &Point| point.hazard > 0.0 && point.survival <= target + RANK_SLACK;
-        let bucket = self.points.iter().position(reached)?;
-        let before = self.survival_before(bucket);
-        let drop = before - self.points[bucket].survival;
-        Some(point_in(bucket, (before - target) / drop))
+        let at = self.points.iter().position(reached)?;
+        let before = match at.checked_sub(1) {
+            Some(previous) => self.points[previous].survival,
+            None => 1.0,
+        };
+        let drop = before - self.points[at].survival;
+        Some(point_in(self.first + at, (before - target) / drop))
     }
 
     /// The share of the attempts alive at the start of a bucket that answer within it, 0 to 1.
     /// `None` beyond what is known.
     pub fn hazard(&self, bucket: usize) -> Option<f64> {
-        self.points.get(bucket).map(|point| point.hazard)
+        self.point(bucket).map(|point| point.hazard)
     }
 
     /// Attempts alive at the start of a bucket; 0 beyond what is known.
     pub fn at_risk(&self, bucket: usize) -> f64 {
-        self.points.get(bucket).map_or(0.0, |point| point.at_risk)
+        self.point(bucket).map_or(0.0, |point| point.at_risk)
     }
 
     /// Buckets the curve is known in: all below this index.
     pub fn known_buckets(&self) -> usize {
-        self.points.len()
+        match self.points.len() {
+            0 => 0,
+            points => self.first + points,
+        }
     }
 
     /// Whether nothing is known.
@@ -160,8 +186,7 @@ impl SurvivalCurve {
 
     /// The longest latency the curve is known at; `None` where nothing is.
     pub fn known_until(&self) -> Option<Duration> {
-        self.points
-            .len()
+        self.known_buckets()
             .checked_sub(1)
             .map(|last| point_in(last, 1.0))
     }
@@ -169,36 +194,36 @@ impl SurvivalCurve {
     /// Along the curve, bucket by bucket from 0, also those in which nothing happens.
     pub fn steps(&self) -> impl Iterator<Item = Step> + '_ {
         let mut cumulative_hazard = 0.0;
-        self.points.iter().enumerate().map(move |(bucket, point)| {
+        (0..self.known_buckets()).filter_map(move |bucket| {
+            let point = self.point(bucket)?;
             cumulative_hazard += point.hazard;
-            Step {
+            Some(Step {
                 bucket,
                 upper_edge_us: upper_edge_us(bucket),
                 at_risk: point.at_risk,
                 hazard: point.hazard,
                 survival: point.survival,
                 cumulative_hazard,
-            }
+            })
         })
     }
 
     fn survival_before(&self, bucket: usize) -> f64 {
         bucket
             .checked_sub(1)
-            .map_or(1.0, |previous| self.points[previous].survival)
+            .and_then(|previous| self.point(previous))
+            .map_or(1.0, |previous| previous.survival)
     }
 }
 
-/// Attempts alive at the start of each bucket. Summed from the far end, not subtracted from the
-/// near one: with real-valued weights a remainder could otherwise fall below what it consists of.
-fn at_risk(done: &impl Weights, cens: &impl Weights) -> [f64; BUCKETS] {
-    let mut alive = [0.0; BUCKETS];
-    let mut sum = 0.0;
-    for (bucket, slot) in alive.iter_mut().enumerate().rev() {
-        sum += done.weight(bucket) + cens.weight(bucket);
-        *slot = sum;
+/// Buckets outside of which nothing ends.
+fn used(done: &impl Weights, cens: &impl Weights) -> Range<usize> {
+    let (done, cens) = (done.used(), cens.used());
+    match (done.is_empty(), cens.is_empty()) {
+        (_, true) => done,
+        (true, false) => cens,
+        (false, false) => done.start.min(cens.start)..done.end.max(cens.end),
     }
-    alive
 }
 
 /// Whether hedges answer as fast as primaries of the same age do; see [`log_rank`].
@@ -244,17 +269,19 @@ pub fn log_rank(
     hedge_done: &impl Weights,
     hedge_cens: &impl Weights,
 ) -> LogRank {
-    let alive = at_risk(hedge_done, hedge_cens);
     let (mut observed, mut expected) = (0.0, 0.0);
-    for (bucket, point) in primary.points.iter().enumerate() {
-        if point.at_risk < AT_RISK_MIN {
-            // Those at risk only become fewer.
-            break;
-        }
+    let mut alive = 0.0;
+    let hedges = used(hedge_done, hedge_cens);
+    let from = hedges.start.min(primary.first);
+    // From the far end, so that hedges at risk are summed and not subtracted from.
+    for bucket in (from..hedges.end.max(primary.known_buckets())).rev() {
         let done = hedge_done.weight(bucket);
         let ended = done + hedge_cens.weight(bucket);
-        observed += done;
-        expected += point.hazard * (alive[bucket] - ended / 2.0);
+        alive += ended;
+        if let Some(point) = primary.point(bucket).filter(|it| it.at_risk >= AT_RISK_MIN) {
+            observed += done;
+            expected += point.hazard * (alive - ended / 2.0);
+        }
     }
     let some = (expected > 0.0).then_some(expected);
     LogRank {

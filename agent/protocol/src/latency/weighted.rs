@@ -3,6 +3,7 @@
 //! Counts become weights where an agent may not weigh more than its share of a window. Weights are
 //! put together anew for each estimate and never subtracted from: differences of floats drift.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::histogram::Counts;
@@ -17,6 +18,11 @@ pub(super) const RANK_SLACK: f64 = 1e-12;
 pub trait Weights {
     /// The weight in a bucket: finite, at least 0; 0 beyond the last bucket.
     fn weight(&self, bucket: usize) -> f64;
+
+    /// Buckets outside of which there is no weight, for those who walk along them.
+    fn used(&self) -> Range<usize> {
+        0..BUCKETS
+    }
 }
 
 /// A histogram of real-valued weights. One allocation of 8 KiB when made, none afterwards.
@@ -77,7 +83,7 @@ impl WeightedHistogram {
 
     /// See [`Histogram::quantile`](super::Histogram::quantile).
     pub fn quantile(&self, q: f64) -> Option<Duration> {
-        quantile_of(self.weights.iter().copied(), self.sum(), q)
+        quantile_of(self, self.sum(), q)
     }
 
     /// See [`Histogram::share_above`](super::Histogram::share_above).
@@ -94,18 +100,17 @@ impl Weights for WeightedHistogram {
 
 /// The point that `q` of the weights lie at or below, interpolated inside its bucket. `None` where
 /// there is no weight, or `q` is not within 0 to 1.
-pub(super) fn quantile_of(
-    weights: impl Iterator<Item = f64>,
-    total: f64,
-    q: f64,
-) -> Option<Duration> {
+pub(super) fn quantile_of(weights: &impl Weights, total: f64, q: f64) -> Option<Duration> {
     if !(0.0..=1.0).contains(&q) || total <= 0.0 {
         return None;
     }
     let rank = q * total;
     let slack = RANK_SLACK * total;
     let mut before = 0.0;
-    for (bucket, weight) in weights.enumerate().filter(|&(_, weight)| weight > 0.0) {
+    let each = weights
+        .used()
+        .map(|bucket| (bucket, weights.weight(bucket)));
+    for (bucket, weight) in each.filter(|&(_, weight)| weight > 0.0) {
         if before + weight >= rank - slack {
             return Some(point_in(bucket, (rank - before) / weight));
         }
@@ -121,7 +126,9 @@ pub(super) fn share_above_of(weights: &impl Weights, total: f64, latency: Durati
     }
     let at = bucket_of(latency);
     let within = weights.weight(at) * (1.0 - share_of(at, latency));
-    let beyond: f64 = (at + 1..BUCKETS).map(|bucket| weights.weight(bucket)).sum();
+    let beyond: f64 = (at + 1..weights.used().end)
+        .map(|bucket| weights.weight(bucket))
+        .sum();
     Some(((within + beyond) / total).clamp(0.0, 1.0))
 }
 

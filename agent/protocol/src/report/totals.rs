@@ -18,6 +18,8 @@ pub enum Refusal {
     Mode,
     /// Held out, to compare with.
     Holdout,
+    /// Another share of the agents may hedge now: see [`Arming`](crate::arming::Arming).
+    Unarmed,
     /// Not drawn: the probability is below 1.
     NotDrawn,
     /// It could not finish before the call's deadline.
@@ -36,9 +38,10 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, in the order of [`Totals::refused`].
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Mode,
         Self::Holdout,
+        Self::Unarmed,
         Self::NotDrawn,
         Self::Deadline,
         Self::NoReplica,
@@ -53,6 +56,7 @@ impl Refusal {
         match self {
             Self::Mode => "mode",
             Self::Holdout => "holdout",
+            Self::Unarmed => "unarmed",
             Self::NotDrawn => "not_drawn",
             Self::Deadline => "deadline",
             Self::NoReplica => "no_replica",

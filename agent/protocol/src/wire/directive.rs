@@ -8,9 +8,13 @@ use super::field::{
 };
 use super::values::{mode_from_wire, mode_to_wire, stamp};
 use super::{WireError, proto};
+use crate::arming::Arming;
 use crate::directive::{Directive, DirectiveError, DirectiveSet, LiveValues, Stamp, Standing};
 use crate::ids::{ReplicaName, RouteKey, Tick};
-use crate::limits::{LEASE_MAX, LEASE_MIN, REPLICAS_PER_ROUTE_MAX, ROUTES_PER_AGENT_MAX};
+use crate::limits::{
+    ARMING_EPOCH_MAX, ARMING_EPOCH_MIN, LEASE_MAX, LEASE_MIN, REPLICAS_PER_ROUTE_MAX,
+    ROUTES_PER_AGENT_MAX,
+};
 use crate::session::{DecodedSet, RefusedDirective, RefusedSet, Text};
 use crate::units::{AttemptLimit, Quantile, Ratio};
 
@@ -84,6 +88,7 @@ impl From<Directive> for proto::Directive {
             live: Some(directive.live.into()),
             standing: Some(directive.standing.into()),
             probation: directive.probation.into_iter().map(String::from).collect(),
+            start_credit: directive.start_credit,
         }
     }
 }
@@ -105,6 +110,8 @@ impl TryFrom<proto::Directive> for Directive {
             probation: each("probation", directive.probation, |name| {
                 ReplicaName::new(&name).at("")
             })?,
+            // 0 also from a controller from before there was one.
+            start_credit: directive.start_credit,
         };
         // All of it is checked above, by field; what the domain adds later is checked here.
         read.check()
@@ -121,6 +128,7 @@ impl From<LiveValues> for proto::LiveValues {
             probability: Some(live.probability.get()),
             budget: Some(live.budget.get()),
             cap: Some(live.cap),
+            arming: live.arming.map(Into::into),
         }
     }
 }
@@ -129,14 +137,49 @@ impl TryFrom<proto::LiveValues> for LiveValues {
     type Error = WireError;
 
     fn try_from(live: proto::LiveValues) -> Result<Self, WireError> {
-        Self::new(
+        // Absent also from a controller from before there was any: everyone is armed.
+        let arming = live.arming.map(Arming::try_from).transpose();
+        let read = Self::new(
             Tick(live.tick),
             threshold("threshold_us", live.threshold_us)?,
             number("probability", live.probability, Ratio::new)?,
             budget("budget", required("budget", live.budget)?)?,
             required("cap", live.cap)?,
         )
-        .map_err(|error| WireError::from_check(&error))
+        .map_err(|error| WireError::from_check(&error))?;
+        Ok(read.with_arming(arming.within("arming")?))
+    }
+}
+
+impl From<Arming> for proto::Arming {
+    fn from(arming: Arming) -> Self {
+        Self {
+            share: arming.share().get(),
+            epoch_ms: as_ms(arming.epoch()),
+            seed: arming.seed(),
+        }
+    }
+}
+
+impl TryFrom<proto::Arming> for Arming {
+    type Error = WireError;
+
+    fn try_from(arming: proto::Arming) -> Result<Self, WireError> {
+        let share = Ratio::new(arming.share).ok();
+        let share = share.filter(|it| it.get() > 0.0 && it.get() < 1.0);
+        let epoch = millis(
+            "epoch_ms",
+            arming.epoch_ms,
+            ARMING_EPOCH_MIN..=ARMING_EPOCH_MAX,
+        )?;
+        let Some(share) = share else {
+            let error = DirectiveError::ArmingShare(arming.share);
+            return Err(WireError::new(
+                "share",
+                WireError::from_check(&error).problem,
+            ));
+        };
+        Self::new(share, epoch, arming.seed).map_err(|error| WireError::from_check(&error))
     }
 }
 

@@ -285,6 +285,7 @@ fn refusals_to_wire(totals: &Totals) -> proto::Refusals {
     proto::Refusals {
         mode: totals.refused_for(Refusal::Mode),
         holdout: totals.refused_for(Refusal::Holdout),
+        unarmed: totals.refused_for(Refusal::Unarmed),
         not_drawn: totals.refused_for(Refusal::NotDrawn),
         deadline: totals.refused_for(Refusal::Deadline),
         no_replica: totals.refused_for(Refusal::NoReplica),
@@ -301,6 +302,7 @@ fn refusals(refusals: &proto::Refusals) -> Result<[u64; Refusal::ALL.len()], Wir
         let value = match reason {
             Refusal::Mode => refusals.mode,
             Refusal::Holdout => refusals.holdout,
+            Refusal::Unarmed => refusals.unarmed,
             Refusal::NotDrawn => refusals.not_drawn,
             Refusal::Deadline => refusals.deadline,
             Refusal::NoReplica => refusals.no_replica,

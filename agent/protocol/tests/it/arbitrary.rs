@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use hedgerow_protocol::arming::Arming;
 use hedgerow_protocol::directive::{
     Directive, DirectiveSet, LiveValues, Mode, OffReason, Stamp, Standing,
 };
@@ -11,7 +12,7 @@ use hedgerow_protocol::ids::{
     Revision, RouteKey, Sequence, Tick, ZoneName,
 };
 use hedgerow_protocol::latency::{BUCKETS, SparseHistogram};
-use hedgerow_protocol::limits::{LEASE_MAX, LEASE_MIN};
+use hedgerow_protocol::limits::{ARMING_EPOCH_MAX, ARMING_EPOCH_MIN, LEASE_MAX, LEASE_MIN};
 use hedgerow_protocol::report::{
     Attempts, Effective, IN_FLIGHT_MAX, Refusal, ReplicaReport, Report, RouteReport, Totals,
 };
@@ -327,10 +328,27 @@ pub(crate) fn agent_message() -> impl Strategy<Value = AgentMessage> {
     ]
 }
 
+fn arming() -> impl Strategy<Value = Arming> {
+    (
+        0.001..0.999_f64,
+        millis(ARMING_EPOCH_MIN, ARMING_EPOCH_MAX),
+        any::<u64>(),
+    )
+        .prop_map(|(share, epoch, seed)| {
+            Arming::new(Ratio::new(share).unwrap(), epoch, seed).unwrap()
+        })
+}
+
 fn directive_any() -> impl Strategy<Value = Directive> {
     (
         (route(), stamp(), mode(), any::<u64>()),
-        (of(threshold()), ratio(), budget(), 0.0..=10_000.0_f64),
+        (
+            of(threshold()),
+            ratio(),
+            budget(),
+            0.0..=10_000.0_f64,
+            of(arming()),
+        ),
         (
             0.001..0.999_f64,
             ratio(),
@@ -340,6 +358,7 @@ fn directive_any() -> impl Strategy<Value = Directive> {
         ),
         (millis(LEASE_MIN, LEASE_MAX), 2..=3_u64, any::<bool>()),
         vec(replica(), 0..=4),
+        0.0..=10_000.0_f64,
     )
         .prop_map(
             |(
@@ -348,8 +367,10 @@ fn directive_any() -> impl Strategy<Value = Directive> {
                 standing,
                 (lease, attempts, on_error),
                 probation,
+                start_credit,
             )| {
-                let (threshold, probability, budget, cap) = live;
+                let (threshold, probability, budget, cap, arming) = live;
+                let live = LiveValues::new(Tick(tick), threshold, probability, budget, cap);
                 let (percentile, holdout, error_limit, one, other) = standing;
                 let (threshold_min, threshold_max) = match (one, other) {
                     (Some(a), Some(b)) => (Some(a.min(b)), Some(a.max(b))),
@@ -359,7 +380,7 @@ fn directive_any() -> impl Strategy<Value = Directive> {
                     route,
                     stamp,
                     mode,
-                    live: LiveValues::new(Tick(tick), threshold, probability, budget, cap).unwrap(),
+                    live: live.unwrap().with_arming(arming),
                     standing: Standing {
                         percentile: Quantile::new(percentile).unwrap(),
                         holdout,
@@ -371,6 +392,7 @@ fn directive_any() -> impl Strategy<Value = Directive> {
                         hedge_on_error: on_error,
                     },
                     probation,
+                    start_credit,
                 }
             },
         )

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hedgerow_protocol::arming::Arming;
 use hedgerow_protocol::directive::{Directive, LiveValues, Mode, Stamp, Standing};
 use hedgerow_protocol::ids::{
     Epoch, Incarnation, InstanceId, ModeSequence, ReplicaName, Revision, RouteKey, Sequence, Tick,
@@ -14,6 +15,8 @@ use hedgerow_protocol::units::{AttemptLimit, Budget, Quantile, Ratio, Threshold}
 
 /// A directive that can stand.
 pub(crate) fn directive(dependency: &str) -> Directive {
+    let share = Ratio::new(0.1).unwrap();
+    let arming = Arming::new(share, Duration::from_secs(20), 0xfeed).unwrap();
     Directive {
         route: RouteKey::new(dependency, "get").unwrap(),
         stamp: Stamp {
@@ -29,7 +32,8 @@ pub(crate) fn directive(dependency: &str) -> Directive {
             Budget::new(0.08).unwrap(),
             3.0,
         )
-        .unwrap(),
+        .unwrap()
+        .with_arming(Some(arming)),
         standing: Standing {
             percentile: Quantile::new(0.95).unwrap(),
             holdout: Ratio::new(0.01).unwrap(),
@@ -41,6 +45,7 @@ pub(crate) fn directive(dependency: &str) -> Directive {
             hedge_on_error: true,
         },
         probation: vec![ReplicaName::new("10.0.0.7:8080").unwrap()],
+        start_credit: 1.5,
     }
 }
 

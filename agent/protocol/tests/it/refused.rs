@@ -375,6 +375,10 @@ fn live(directive: &mut proto::Directive) -> &mut proto::LiveValues {
     directive.live.as_mut().unwrap()
 }
 
+fn arming(directive: &mut proto::Directive) -> &mut proto::Arming {
+    live(directive).arming.as_mut().unwrap()
+}
+
 fn standing(directive: &mut proto::Directive) -> &mut proto::Standing {
     directive.standing.as_mut().unwrap()
 }
@@ -424,6 +428,37 @@ fn b60_every_field_that_is_empty() {
             }),
             ("probation[1]", "must not be blank", |m| {
                 m.probation.push(String::new());
+            }),
+        ],
+    );
+}
+
+#[test]
+fn p08_arming_and_a_start_credit_are_within_their_limits() {
+    table::<proto::Directive, Directive>(
+        directive,
+        &[
+            ("live.arming.share", "above 0 and below 1", |m| {
+                arming(m).share = 0.0;
+            }),
+            ("live.arming.share", "above 0 and below 1", |m| {
+                arming(m).share = 1.0;
+            }),
+            ("live.arming.share", "above 0 and below 1", |m| {
+                arming(m).share = f64::NAN;
+            }),
+            ("live.arming.epoch_ms", "from 1s to 600s", |m| {
+                arming(m).epoch_ms = 999;
+            }),
+            ("live.arming.epoch_ms", "from 1s to 600s", |m| {
+                arming(m).epoch_ms = u64::MAX;
+            }),
+            ("start_credit", "from 0 to 10000", |m| m.start_credit = -1.0),
+            ("start_credit", "from 0 to 10000", |m| {
+                m.start_credit = 10_001.0;
+            }),
+            ("start_credit", "from 0 to 10000", |m| {
+                m.start_credit = f64::NAN;
             }),
         ],
     );

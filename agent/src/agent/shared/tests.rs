@@ -47,6 +47,7 @@ fn directive(operation: &str, revision: u64, mode: Mode) -> Directive {
             hedge_on_error: false,
         },
         probation: vec![],
+        start_credit: 0.0,
     }
 }
 

@@ -213,6 +213,7 @@ fn directive(dependency: &str, stamp: Stamp) -> Directive {
             hedge_on_error: false,
         },
         probation: Vec::new(),
+        start_credit: 0.0,
     }
 }
 

@@ -268,9 +268,9 @@ fn b35_a_reading_is_of_one_directive_never_of_two() {
     };
     let set = |on: bool| {
         if on {
-            gate.set(true, Ratio::ONE, Ratio::ZERO, three);
+            gate.set(true, true, Ratio::ONE, Ratio::ZERO, three);
         } else {
-            gate.set(false, Ratio::ZERO, Ratio::ONE, Further::default());
+            gate.set(false, true, Ratio::ZERO, Ratio::ONE, Further::default());
         }
     };
     set(false);

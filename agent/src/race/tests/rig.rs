@@ -119,6 +119,7 @@ impl Rig {
                 hedge_on_error: false,
             },
             probation: vec![],
+            start_credit: 0.0,
         };
         Self {
             agent,

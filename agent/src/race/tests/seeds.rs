@@ -121,7 +121,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => Just(Step::Finish),
         8 => Just(Step::Take),
-        1 => (0.0..=0.25, 0.0..20.0).prop_map(|(budget, cap)| Step::Direct(budget, cap)),
+        1 => (0.0..=1.0, 0.0..20.0).prop_map(|(budget, cap)| Step::Direct(budget, cap)),
     ]
 }
 
@@ -138,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// In every window of every sequence: hedges <= what its finishes earned + the cap at its
-    /// beginning, also where budget and cap are changed within it.
+    /// beginning, also where budget and cap are changed within it; an armed agent's budget is up to 1.
     #[test]
     fn b25_b28_the_bucket_holds_in_every_window_whatever_is_directed_meanwhile(
         steps in prop::collection::vec(step(), 1..600),
@@ -154,7 +154,7 @@ proptest! {
                 Step::Take if bucket.take() => model.hedge(),
                 Step::Take => {}
                 Step::Direct(budget, cap) => {
-                    bucket.set(Budget::clamped(budget), cap);
+                    bucket.set(Ratio::clamped(budget), cap);
                     model.direct(budget, cap);
                 }
             }

@@ -33,6 +33,7 @@ fn directive(service: &Service, tick: u64, probation: &[&str]) -> Directive {
             hedge_on_error: false,
         },
         probation: probation.iter().map(|name| name.parse().unwrap()).collect(),
+        start_credit: 0.0,
     }
 }
 

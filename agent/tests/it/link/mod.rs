@@ -61,6 +61,7 @@ fn directive(name: &str, stamp: Stamp, mode: Mode) -> Directive {
             hedge_on_error: false,
         },
         probation: Vec::new(),
+        start_credit: 0.0,
     }
 }
 

@@ -6,10 +6,11 @@
 //! in `target/bench/core.jsonl`, and fails where the tick's p99 is above the bar. Words after `--`:
 //! `agents=N`, `dependencies=N`, `ticks=N` for another fleet, which no bar is held to.
 
+mod clock;
 mod fleet;
 mod rows;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hedgerow_core::Controller;
 use hedgerow_core::effect::{Effect, Restored};
@@ -18,6 +19,7 @@ use hedgerow_core::moment::Moment;
 use hedgerow_protocol::ids::Revision;
 use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 
+use self::clock::{Began, Took};
 use self::fleet::{Agent, Called};
 
 /// The longest a tick may take at p99, and what is aimed at.
@@ -74,13 +76,13 @@ struct World {
     controller: Controller,
     dependencies: Vec<Called>,
     agents: Vec<Agent>,
-    /// Seconds for each tick.
-    ticks: Vec<f64>,
-    /// Seconds for each report.
-    reports: Vec<f64>,
-    /// Seconds for each word that a set is applied.
-    applied: Vec<f64>,
-    /// Seconds for the joins, all together.
+    /// Each tick.
+    ticks: Vec<Took>,
+    /// Each report.
+    reports: Vec<Took>,
+    /// Each word that a set is applied.
+    applied: Vec<Took>,
+    /// Processor seconds for the joins, all together.
     joins: f64,
     pushes: u64,
     refused: u64,
@@ -122,17 +124,17 @@ impl World {
         world.drain();
         for number in 0..world.agents.len() {
             let hello = world.agents[number].hello()?;
-            world.joins += world.event(hello);
+            world.joins += world.event(hello).cpu;
             world.drain();
         }
         Ok(world)
     }
 
-    /// Seconds the controller takes for an event.
-    fn event(&mut self, event: Event) -> f64 {
-        let began = Instant::now();
+    /// What the controller takes for an event.
+    fn event(&mut self, event: Event) -> Took {
+        let began = Began::now();
         self.controller.handle_event(self.now, event);
-        began.elapsed().as_secs_f64()
+        began.took()
     }
 
     /// Does what the controller wants, until it wants nothing.
@@ -164,9 +166,9 @@ impl World {
             self.reports.push(took);
             self.drain();
         }
-        let began = Instant::now();
+        let began = Began::now();
         self.controller.handle_timeout(self.now);
-        self.ticks.push(began.elapsed().as_secs_f64());
+        self.ticks.push(began.took());
         self.drain();
     }
 }
@@ -181,8 +183,8 @@ fn percentile(sorted: &[f64], share: f64) -> f64 {
         .unwrap_or(f64::NAN)
 }
 
-fn sorted(all: &[f64]) -> Vec<f64> {
-    let mut sorted = all.to_vec();
+fn sorted(all: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut sorted: Vec<_> = all.collect();
     sorted.sort_by(f64::total_cmp);
     sorted
 }
@@ -198,19 +200,27 @@ fn tell(row: &str, figures: &[(&str, f64)]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_times(row: &str, all: &[f64], in_a_second: f64, unit: (&str, f64)) -> Result<f64, Failure> {
-    let sorted = sorted(all);
+/// Percentiles by the wall, and of the time that a processor was spent on it. Returns the p99 by the
+/// wall in seconds.
+fn tell_times(row: &str, all: &[Took], seconds: f64, unit: (&str, f64)) -> Result<f64, Failure> {
+    let wall = sorted(all.iter().map(|took| took.wall));
+    let cpu = sorted(all.iter().map(|took| took.cpu));
     let (name, times) = unit;
-    let names = ["p50", "p99", "max"].map(|it| format!("{it}_{name}"));
-    let p99 = percentile(&sorted, 0.99);
+    let names = ["p50", "p99", "max", "cpu_p50", "cpu_p99"].map(|it| format!("{it}_{name}"));
+    let p99 = percentile(&wall, 0.99);
     tell(
         row,
         &[
-            (&names[0], percentile(&sorted, 0.5) * times),
+            (&names[0], percentile(&wall, 0.5) * times),
             (&names[1], p99 * times),
-            (&names[2], percentile(&sorted, 1.0) * times),
-            ("measured", sorted.len() as f64),
-            ("ms_in_a_second", in_a_second * 1e3),
+            (&names[2], percentile(&wall, 1.0) * times),
+            (&names[3], percentile(&cpu, 0.5) * times),
+            (&names[4], percentile(&cpu, 0.99) * times),
+            ("measured", all.len() as f64),
+            (
+                "cpu_ms_in_a_second",
+                cpu.iter().sum::<f64>() / seconds * 1e3,
+            ),
         ],
     )?;
     Ok(p99)
@@ -219,38 +229,22 @@ fn tell_times(row: &str, all: &[f64], in_a_second: f64, unit: (&str, f64)) -> Re
 /// Prints and keeps every row; returns the tick's p99 in seconds.
 fn tell_all(size: Size, world: World) -> Result<f64, Failure> {
     let seconds = size.ticks as f64;
-    let in_a_second = |all: &[f64]| all.iter().sum::<f64>() / seconds;
     let warm = &world.ticks[WARM..];
-    let p99 = tell_times(
-        "tick",
-        warm,
-        warm.iter().sum::<f64>() / warm.len() as f64,
-        ("ms", 1e3),
-    )?;
+    let p99 = tell_times("tick", warm, warm.len() as f64, ("ms", 1e3))?;
     tell(
         "first",
         &[
-            ("ms", world.ticks[0] * 1e3),
-            ("second_ms", world.ticks[1] * 1e3),
+            ("cpu_ms", world.ticks[0].cpu * 1e3),
+            ("second_cpu_ms", world.ticks[1].cpu * 1e3),
         ],
     )?;
-    tell_times(
-        "report",
-        &world.reports,
-        in_a_second(&world.reports),
-        ("us", 1e6),
-    )?;
-    tell_times(
-        "applied",
-        &world.applied,
-        in_a_second(&world.applied),
-        ("us", 1e6),
-    )?;
+    tell_times("report", &world.reports, seconds, ("us", 1e6))?;
+    tell_times("applied", &world.applied, seconds, ("us", 1e6))?;
     tell(
         "join",
         &[
-            ("us_each", world.joins * 1e6 / size.agents as f64),
-            ("ms_all", world.joins * 1e3),
+            ("cpu_us_each", world.joins * 1e6 / size.agents as f64),
+            ("cpu_ms_all", world.joins * 1e3),
         ],
     )?;
     let pushes = world.pushes as f64 / seconds;

@@ -7,6 +7,7 @@ use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::report::Refusal;
 use hedgerow_protocol::units::Threshold;
 
+use super::goal::InForce;
 use super::primaries::{Healthy, share};
 use super::{Live, Situation};
 use crate::memory::Memory;
@@ -58,12 +59,19 @@ pub(crate) fn figures(
         threshold,
         probability: live.probability.get(),
         budget: live.budget.get(),
-        target: policy.map_or(0.0, Policy::target_rate),
+        target: policy.map_or(0.0, |policy| target(memory, policy, live)),
         hedges_answered_ratio: memory.shared.test().and_then(|(test, _)| test.ratio),
         log_rank_z: memory.shared.test().and_then(|(test, _)| test.z),
         phi,
         median_ratio: memory.base.ratio(),
+        utilisation: None,
     }
+}
+
+/// Hedges aimed at, as a share of eligible calls: of those that cross at an armed agent.
+pub(crate) fn target(memory: &Memory, policy: &Policy, live: &Live) -> f64 {
+    let armed = live.arming.map_or(1.0, |armed| armed.share.get());
+    InForce::of(memory, policy).load * (1.0 - policy.holdout().get()) * armed
 }
 
 /// The share of hedges sent at `threshold` that would answer first, were they independent of the

@@ -39,8 +39,8 @@ fn automatic(memory: &Memory) -> Mode {
         Mode::Off(OffReason::Errors)
     } else if memory.push_back.tripped().is_some() {
         Mode::Off(OffReason::PushBack)
-    } else if memory.shared.tripped().is_some() {
-        Mode::Probing(OffReason::SharedSlowdown)
+    } else if let Some(reason) = memory.shared.reason() {
+        Mode::Probing(reason)
     } else if memory.ready {
         Mode::On
     } else {
@@ -54,7 +54,7 @@ pub(crate) fn tripped(mode: Mode, memory: &Memory) -> Option<&Tripped> {
         OffReason::TooManyChanges => memory.too_many.as_ref(),
         OffReason::Errors => memory.errors.tripped(),
         OffReason::PushBack => memory.push_back.tripped(),
-        OffReason::SharedSlowdown => memory.shared.tripped(),
+        OffReason::SharedSlowdown | OffReason::WinsNothing => memory.shared.tripped(),
         _ => None,
     }
 }
@@ -64,7 +64,9 @@ pub(crate) fn tries_again(mode: Mode, memory: &Memory) -> Option<Moment> {
     let stay = tripped(mode, memory)?.at.plus(LEAST_STAY);
     match mode.reason()? {
         OffReason::Errors | OffReason::PushBack => Some(stay),
-        OffReason::SharedSlowdown => memory.shared.tries_again().map(|end| end.max(stay)),
+        OffReason::SharedSlowdown | OffReason::WinsNothing => {
+            memory.shared.tries_again().map(|end| end.max(stay))
+        }
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::latency::{LogRank, log_rank};
 
 use super::all_slow::{self, Base};
@@ -41,6 +41,10 @@ const PROBE_DEADLINE_MAX: Duration = Duration::from_mins(4);
 /// Expected answers that suffice at the end of the longest probe. Were all of the cause shared, four
 /// of five would answer once in three hundred times.
 const PROBE_EXPECTED_LAST: f64 = 5.0;
+/// The same two where hedges win nothing: they answer half as often as independent ones, not a
+/// tenth, and fifteen of those look like seven in ten once in nine times. A hundred do so once in a
+/// thousand. A route that was found to win nothing has the calls for it.
+const PROBE_EXPECTED_POOR: (f64, f64) = (100.0, 40.0);
 
 /// How long the median must have been as before to let go without enough probes.
 const CALM_ALONE: Duration = Duration::from_secs(30);
@@ -62,6 +66,8 @@ pub(crate) struct SharedCause {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Off {
     tripped: Tripped,
+    /// Which rule it was: a shared slowdown, or hedges that win nothing.
+    pub(crate) reason: OffReason,
     /// Whether the median went over its limit, then or since.
     pub(crate) by_median: bool,
     /// Until when, after a restart, the crossed share has to stand in for the base.
@@ -106,18 +112,11 @@ impl SharedCause {
     /// cannot tell that everything is slow. But its threshold of before the fault is known to the
     /// agents: until too many calls no longer cross that, it is not well (for five minutes at most,
     /// after which the new speed counts as normal).
-    pub(crate) fn restored(at: Moment, now: Moment, why: Findings) -> Self {
+    pub(crate) fn restored(reason: OffReason, at: Moment, now: Moment, why: Findings) -> Self {
+        let slow = reason != OffReason::WinsNothing;
         let off = Off {
-            tripped: Tripped { at, why },
-            by_median: false,
-            no_base_until: Some(now.plus(NEW_NORMAL)),
-            few_crossed: None,
-            probe: Probe {
-                from: 0,
-                since: now,
-                deadline: PROBE_DEADLINE,
-                well: 0,
-            },
+            no_base_until: slow.then(|| now.plus(NEW_NORMAL)),
+            ..Off::new(reason, Tripped { at, why }, 0, now)
         };
         Self {
             off: Some(off),
@@ -138,6 +137,19 @@ impl SharedCause {
     /// Observed against expected hedges, and over what time.
     pub(crate) fn test(&self) -> Option<(LogRank, Duration)> {
         self.test
+    }
+
+    /// For which of the rules.
+    pub(crate) fn reason(&self) -> Option<OffReason> {
+        self.off.as_ref().map(|off| off.reason)
+    }
+
+    /// Hedges win nothing: off, and on again by the same probes. Does nothing where it is off.
+    pub(crate) fn trip(&mut self, now: Moment, pushed: u64, why: Findings) {
+        let tripped = Tripped { at: now, why };
+        self.off.get_or_insert_with(|| {
+            Off::new(OffReason::WinsNothing, tripped, pushed + IN_TRANSIT, now)
+        });
     }
 
     /// When a probe ends that has not come to a verdict, at the latest.
@@ -167,24 +179,16 @@ impl SharedCause {
             return None;
         }
         self.over = 0;
+        let why = if slow {
+            why_slow(view)
+        } else {
+            why_shared(shared)
+        };
+        let tripped = Tripped { at: view.now, why };
+        let from = view.windows.pushed() + IN_TRANSIT;
         self.off = Some(Off {
-            tripped: Tripped {
-                at: view.now,
-                why: if slow {
-                    why_slow(view)
-                } else {
-                    why_shared(shared)
-                },
-            },
             by_median: slow,
-            no_base_until: None,
-            few_crossed: None,
-            probe: Probe {
-                from: view.windows.pushed() + IN_TRANSIT,
-                since: view.now,
-                deadline: PROBE_DEADLINE,
-                well: 0,
-            },
+            ..Off::new(OffReason::SharedSlowdown, tripped, from, view.now)
         });
         None
     }
@@ -194,12 +198,13 @@ impl SharedCause {
         off.by_median |= view.base.ticks_over() >= TICKS_OVER;
         let since_probe = view.now.since(off.probe.since);
         let slices = view.windows.pushed().saturating_sub(off.probe.from) as usize;
+        let (needed, needed_last) = off.probes_needed();
         self.test = (slices >= 1)
-            .then(|| test(view.windows, slices, PROBE_EXPECTED))
+            .then(|| test(view.windows, slices, needed))
             .flatten();
         let expected = self.test.map_or(0.0, |(test, _)| test.expected);
         let last = off.probe.deadline >= PROBE_DEADLINE_MAX && since_probe >= off.probe.deadline;
-        let enough = expected >= PROBE_EXPECTED || (last && expected >= PROBE_EXPECTED_LAST);
+        let enough = expected >= needed || (last && expected >= needed_last);
         let ratio = self
             .test
             .and_then(|(test, _)| test.ratio)
@@ -242,6 +247,31 @@ impl SharedCause {
 }
 
 impl Off {
+    fn new(reason: OffReason, tripped: Tripped, from: u64, now: Moment) -> Self {
+        Self {
+            tripped,
+            reason,
+            by_median: false,
+            no_base_until: None,
+            few_crossed: None,
+            probe: Probe {
+                from,
+                since: now,
+                deadline: PROBE_DEADLINE,
+                well: 0,
+            },
+        }
+    }
+
+    /// Expected answers a probe needs, and those that suffice at the end of the longest.
+    fn probes_needed(&self) -> (f64, f64) {
+        if self.reason == OffReason::WinsNothing {
+            PROBE_EXPECTED_POOR
+        } else {
+            (PROBE_EXPECTED, PROBE_EXPECTED_LAST)
+        }
+    }
+
     /// Whether speed alone lets it go, without enough probes: where it was the median that tripped,
     /// and either nothing may be hedged at all, so that there are no probes, or it has been as
     /// before for long and what few probes there are do not speak against it.
@@ -300,7 +330,7 @@ fn ended(slice: &Slice) -> u64 {
     slice.hedge_done.count() + slice.hedge_censored.count()
 }
 
-fn test_on(window: &Lookback<'_>) -> Option<LogRank> {
+pub(crate) fn test_on(window: &Lookback<'_>) -> Option<LogRank> {
     let hedges = window.hedge();
     if hedges.count() == 0 {
         return None;

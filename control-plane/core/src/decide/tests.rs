@@ -2,8 +2,11 @@
 //! made on what they report.
 
 mod agent;
+mod arming;
 mod faults;
+mod goal;
 mod healthy;
+mod load;
 mod persons;
 mod readings;
 mod rules;
@@ -11,3 +14,4 @@ mod setup;
 mod shared;
 mod silence;
 mod world;
+mod worth;

@@ -1,16 +1,17 @@
 //! When a call may be hedged: the target's quantile of the healthy majority's primaries, up at once
 //! and down slowly.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hedgerow_protocol::ids::ReplicaName;
-use hedgerow_protocol::latency::SurvivalCurve;
+use hedgerow_protocol::latency::{SurvivalCurve, flat};
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::units::Threshold;
 
 use super::naming::Entry;
 use super::primaries::{Healthy, healthy};
+use super::recent::Recent;
 use crate::window::{Lookback, Windows};
 
 /// The slow window, in multiples of the present one.
@@ -24,17 +25,12 @@ const TRIM_CALLS: u64 = 500;
 const TRIM_GAIN: f64 = 0.3;
 /// How far the trim goes either way.
 const TRIM_MAX: f64 = 0.2;
-/// Thresholds remembered, in slices: before a fault that is noticed after this long there is none
-/// to go back to.
-const RECENT: usize = 20;
-
 /// What is remembered of the threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Track {
     /// The last good one, before the policy's own limits.
     value: Option<Duration>,
-    /// The last ones, newest last.
-    recent: VecDeque<Duration>,
+    recent: Recent,
     /// What the target is multiplied by.
     trim: f64,
 }
@@ -43,7 +39,7 @@ impl Default for Track {
     fn default() -> Self {
         Self {
             value: None,
-            recent: VecDeque::new(),
+            recent: Recent::default(),
             trim: 1.0,
         }
     }
@@ -63,6 +59,8 @@ pub(crate) struct View<'a> {
     pub(crate) target: f64,
     /// Slices since which nothing is wrong for all: the slow window does not reach back further.
     pub(crate) calm: usize,
+    /// Whether agents hedge at this threshold, so that what crosses tells how far it is off.
+    pub(crate) in_use: bool,
 }
 
 impl Track {
@@ -82,16 +80,16 @@ impl Track {
             // Part of the window is from when something was.
             return;
         }
-        if view.windows.pushed().is_multiple_of(TRIM_EVERY) {
+        if view.in_use && view.windows.pushed().is_multiple_of(TRIM_EVERY) {
             self.turn_trim(view);
         }
         let tail = view.target * self.trim;
-        let fast = view.curve.quantile(1.0 - tail);
+        let fast = earliest(view.curve, tail);
         let slices = SLOW_WINDOWS * view.present.slices();
         let slow = view.windows.over(slices.min(view.calm));
         let slow = (slow.slices() > view.present.slices())
             .then(|| healthy(view.windows, &slow, view.named))
-            .and_then(|primaries| primaries.curve().quantile(1.0 - tail));
+            .and_then(|primaries| earliest(&primaries.curve(), tail));
         // Where one is not known, as when nearly all is still in flight, the other has to do.
         if let Some(value) = fast.max(slow) {
             self.take(value);
@@ -104,19 +102,16 @@ impl Track {
     /// attempts fail, which is when they would have answered, the curve is far above the true one.
     pub(crate) fn hold(&mut self, view: Option<&View<'_>>) {
         // Nothing from before, as after a restart: agents keep the one they hold.
-        let Some(before) = self.recent.iter().copied().min().or(self.value) else {
+        let Some(before) = self.recent.least().or(self.value) else {
             return;
         };
-        let present = view.and_then(|view| view.curve.quantile(1.0 - view.target * self.trim));
+        let present = view.and_then(|view| earliest(view.curve, view.target * self.trim));
         self.value = Some(present.map_or(before, |present| present.min(before)));
     }
 
     fn take(&mut self, value: Duration) {
         self.value = Some(value);
-        self.recent.push_back(value);
-        if self.recent.len() > RECENT {
-            self.recent.pop_front();
-        }
+        self.recent.push(value);
     }
 
     /// Takes out what the estimate is off by in the mean: the larger of two noisy quantiles is
@@ -133,6 +128,12 @@ impl Track {
         self.trim *= off.clamp(0.5, 2.0).powf(TRIM_GAIN);
         self.trim = self.trim.clamp(1.0 - TRIM_MAX, 1.0 + TRIM_MAX);
     }
+}
+
+/// The tail's quantile, or where the curve is flat before it the near end: an agent by itself takes
+/// the same.
+fn earliest(curve: &SurvivalCurve, tail: f64) -> Option<Duration> {
+    flat::threshold(curve, tail, curve.at_risk(0) as u64)
 }
 
 /// A value within the policy's limits and the protocol's.

@@ -5,13 +5,16 @@ use std::time::Duration;
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::policy::{Intent, Policy};
 use hedgerow_protocol::report::Refusal;
-use hedgerow_protocol::units::as_millis;
+use hedgerow_protocol::units::{Threshold, as_millis};
 
+use super::figures::target;
+use super::goal::InForce;
 use super::latch::Findings;
-use super::words::latency;
-use super::{Live, Situation, mode};
+use super::words::{latency, percent};
+use super::{Live, Situation, load, mode};
 use crate::memory::Memory;
-use crate::view::{Evidence, NoData};
+use crate::share::Lent;
+use crate::view::{Evidence, NoData, NoGain};
 use crate::window::{WINDOW_CALLS, WINDOW_MAX, Windows};
 
 /// Share of crossed calls refused for their deadline above which a policy can do nothing.
@@ -43,11 +46,11 @@ pub(crate) fn reasons(
         Mode::Off(OffReason::Policy) => "off: the policy says off".into(),
         Mode::Off(reason) | Mode::Probing(reason) => format!("off: {}", reason.as_str()),
         Mode::Observing => observing(situation, no_data),
-        Mode::On => on(windows, situation, live),
+        Mode::On => on(windows, situation, memory, live),
     };
     Findings {
         words,
-        evidence: threshold_evidence(memory.mode, live),
+        evidence: evidence(memory, situation, live),
     }
 }
 
@@ -60,17 +63,73 @@ fn observing(situation: &Situation<'_>, no_data: Option<NoData>) -> String {
     format!("observing: {why}")
 }
 
-fn on(windows: &Windows, situation: &Situation<'_>, live: &Live) -> String {
+fn on(windows: &Windows, situation: &Situation<'_>, memory: &Memory, live: &Live) -> String {
     if situation.replicas_per_agent_max == 1 {
         return "no effect: one replica".into();
     }
     if above_deadline(windows, situation, live) {
         return "no effect: threshold above deadline".into();
     }
-    match live.threshold {
-        Some(threshold) => format!("on: hedging calls slower than {}", latency(threshold.get())),
-        None => "on: hedging at the threshold the agents hold".into(),
+    let mut words = match (no_gain(situation, memory), live.threshold) {
+        (Some(no_gain), _) => no_gain.words(),
+        (None, Some(threshold)) => {
+            format!("on: hedging {}", which(live, threshold.get()))
+        }
+        (None, None) => "on: hedging at the threshold the agents hold".into(),
+    };
+    for more in provisos(situation, memory, live) {
+        words = format!("{words}; {more}");
     }
+    words
+}
+
+/// What holds beside: what a pool lends, who is armed, how busy it is, whether it is paused.
+fn provisos(
+    situation: &Situation<'_>,
+    memory: &Memory,
+    live: &Live,
+) -> impl Iterator<Item = String> {
+    let lent = situation.lent.map(|Lent { pool, budget, own }| {
+        format!(
+            "budget {} of its own {}, lent by pool {pool}",
+            percent(budget.get()),
+            percent(own.get())
+        )
+    });
+    let armed = live.arming.zip(situation.policy).map(|(armed, policy)| {
+        format!(
+            "armed: {} of agents at a time; steady rate about {}",
+            percent(armed.share.get()),
+            percent(target(memory, policy, live))
+        )
+    });
+    let budget = live.budget.get();
+    let whole = situation
+        .policy
+        .map_or(budget, |policy| situation.budget(policy).get());
+    let load = load::words(situation.utilisation.as_ref(), situation.now, budget, whole);
+    let pause = situation
+        .paused
+        .then(|| "switchback: nothing is hedged for 30 s".to_owned());
+    [lent, armed, load, pause].into_iter().flatten()
+}
+
+/// Which calls are hedged.
+fn which(live: &Live, threshold: Duration) -> String {
+    let share = live.probability.get();
+    if share < 1.0 {
+        format!(
+            "{} of calls slower than {}",
+            percent(share),
+            latency(threshold)
+        )
+    } else {
+        format!("calls slower than {}", latency(threshold))
+    }
+}
+
+fn no_gain(situation: &Situation<'_>, memory: &Memory) -> Option<NoGain> {
+    InForce::of(memory, situation.policy?).no_gain
 }
 
 /// Whether no call can reach its hedge (B23): either nearly all that cross have too little time
@@ -86,15 +145,23 @@ fn above_deadline(windows: &Windows, situation: &Situation<'_>, live: &Live) -> 
     held_up && totals.crossed == 0 && totals.started >= WINDOW_CALLS
 }
 
-fn threshold_evidence(mode: Mode, live: &Live) -> Vec<Evidence> {
-    let Some(threshold) = live.threshold.filter(|_| mode == Mode::On) else {
+fn evidence(memory: &Memory, situation: &Situation<'_>, live: &Live) -> Vec<Evidence> {
+    if memory.mode != Mode::On {
         return Vec::new();
-    };
-    vec![Evidence {
-        what: "threshold".into(),
-        value: as_millis(threshold.get()),
-        limit: as_millis(threshold.get()),
+    }
+    let figure = |what: &str, value: Duration, limit: Duration| Evidence {
+        what: what.into(),
+        value: as_millis(value),
+        limit: as_millis(limit),
         unit: "ms".into(),
         window: Duration::ZERO,
-    }]
+    };
+    if let Some(NoGain::Small { unhedged, best, .. }) = no_gain(situation, memory) {
+        return vec![figure("at best, for as it is", best, unhedged)];
+    }
+    let threshold = live.threshold.map(Threshold::get);
+    threshold
+        .map(|threshold| figure("threshold", threshold, threshold))
+        .into_iter()
+        .collect()
 }

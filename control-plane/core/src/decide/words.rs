@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::moment::Moment;
+
 /// A share in per cent, one digit after the point where it says anything: `6.1 %`, `5 %`, `0.05 %`.
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
@@ -28,6 +30,13 @@ pub(crate) fn latency(value: Duration) -> String {
 /// A ratio, one digit after the point: `5.0`.
 pub(crate) fn times(ratio: f64) -> String {
     format!("{ratio:.1}")
+}
+
+/// A time of day: `14:03:05 UTC`.
+pub(crate) fn clock(at: Moment) -> String {
+    let second = at.as_millis() / 1_000 % 86_400;
+    let (hour, minute) = (second / 3_600, second / 60 % 60);
+    format!("{hour:02}:{minute:02}:{:02} UTC", second % 60)
 }
 
 fn significant(value: f64, digits: i32) -> String {

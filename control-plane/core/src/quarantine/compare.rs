@@ -38,7 +38,7 @@ struct Middle {
 }
 
 /// What all agents say, by figure.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Medians {
     least: u64,
     middles: [Option<Middle>; Figure::COUNT],
@@ -56,6 +56,15 @@ impl Medians {
             least,
             middles: Figure::ALL.map(middle_of),
         }
+    }
+
+    /// Whether a share rests on enough to stand out on at least `events`: most do not, which is
+    /// told without dividing anything.
+    fn may_stand_out(&self, figure: Figure, own: Share, events: f64) -> bool {
+        own.events as f64 >= events
+            || (figure.may_be_too_low()
+                && self.middles[figure as usize]
+                    .is_some_and(|it| it.next.share * own.calls as f64 >= EVENTS_MIN))
     }
 
     /// The others' share, where `own` is left out.
@@ -162,7 +171,7 @@ pub(super) fn worst(
         .into_iter()
         .filter_map(|figure| {
             let own = counts.get(figure);
-            if own.calls == 0 {
+            if own.calls == 0 || !others.may_stand_out(figure, own, events) {
                 return None;
             }
             stands_out(

@@ -72,9 +72,14 @@ impl Share {
     }
 }
 
-/// One agent's figures on one route: 96 bytes, whatever it reports.
+/// One agent's figures on one route: 48 bytes, whatever it reports; there are three of them for each
+/// agent and route, and a tick looks at all. A count saturates at `u32::MAX`, beyond what `plausible`
+/// lets through.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts([Share; Figure::COUNT]);
+pub(crate) struct Counts {
+    events: [u32; Figure::COUNT],
+    calls: [u32; Figure::COUNT],
+}
 
 impl Counts {
     /// Those of a report: `delta` is what its totals grew by, `threshold` the fleet's.
@@ -89,7 +94,8 @@ impl Counts {
             std::array::from_fn(|n| sums[n].saturating_add(more[n]))
         });
         let attempts = delta.primary_finished.saturating_add(delta.hedge_finished);
-        Self([
+        let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let shares = [
             crossed,
             threshold.map_or_else(Share::default, |it| slow(report, it)),
             each(delta.primary_errors, delta.primary_finished),
@@ -100,32 +106,37 @@ impl Counts {
                 None => Share::default(),
             },
             each(replicas[2], replicas[3]),
-        ])
+        ];
+        Self {
+            events: shares.map(|share| count(share.events)),
+            calls: shares.map(|share| count(share.calls)),
+        }
     }
 
     pub(super) fn get(&self, figure: Figure) -> Share {
-        self.0[figure as usize]
+        Share {
+            events: self.events[figure as usize].into(),
+            calls: self.calls[figure as usize].into(),
+        }
     }
 
     /// Adds others.
     pub(super) fn add(&mut self, other: &Self) {
-        for (mine, more) in self.0.iter_mut().zip(other.0) {
-            mine.events = mine.events.saturating_add(more.events);
-            mine.calls = mine.calls.saturating_add(more.calls);
+        for n in 0..Figure::COUNT {
+            self.events[n] = self.events[n].saturating_add(other.events[n]);
+            self.calls[n] = self.calls[n].saturating_add(other.calls[n]);
         }
     }
 
     /// The past counts half from now on.
     pub(super) fn halve(&mut self) {
-        for share in &mut self.0 {
-            share.events /= 2;
-            share.calls /= 2;
-        }
+        self.events = self.events.map(|events| events / 2);
+        self.calls = self.calls.map(|calls| calls / 2);
     }
 
     /// The most calls that any figure rests on.
     pub(super) fn calls(&self) -> u64 {
-        self.0.iter().map(|share| share.calls).fold(0, u64::max)
+        self.calls.into_iter().fold(0, u32::max).into()
     }
 }
 

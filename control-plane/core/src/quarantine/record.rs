@@ -46,6 +46,13 @@ pub(super) struct Out {
     calls: u64,
 }
 
+/// Held, while it stands out.
+#[derive(Debug, Clone)]
+pub(super) struct Doubt {
+    out: Out,
+    held: VecDeque<Arrival>,
+}
+
 /// A quarantine.
 #[derive(Debug, Clone)]
 struct Quarantine {
@@ -53,6 +60,15 @@ struct Quarantine {
     /// What it said since `trial_from`.
     trial: Counts,
     trial_from: Moment,
+}
+
+/// Why an agent may have to be left out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Suspicion {
+    /// How far it stands out.
+    pub(super) times: f64,
+    /// In what, at this tick; None: it did before.
+    found: Option<Finding>,
 }
 
 #[derive(Debug, Clone)]
@@ -66,11 +82,9 @@ pub(super) struct Record {
     pub(super) recent: Counts,
     /// Ticks it stood out in, less those in which it did not.
     ticks_out: u32,
-    /// Held, while it stands out.
-    pub(super) doubt: Option<Box<Out>>,
-    held: VecDeque<Arrival>,
-    /// Where it stood out at this tick.
-    found: Option<Finding>,
+    /// How much it said since the last tick; None: nothing.
+    pub(super) load: Option<f64>,
+    pub(super) doubt: Option<Box<Doubt>>,
     quarantine: Option<Box<Quarantine>>,
     /// When it was quarantined in the last hour.
     entered: VecDeque<Moment>,
@@ -111,9 +125,8 @@ impl Record {
             latest: Counts::default(),
             recent: Counts::default(),
             ticks_out: 0,
+            load: None,
             doubt: None,
-            held: VecDeque::new(),
-            found: None,
             quarantine: None,
             entered: VecDeque::new(),
         }
@@ -138,19 +151,27 @@ impl Record {
         let Some(doubt) = &mut self.doubt else {
             return Some(arrival);
         };
-        doubt.count(calls);
-        if self.held.len() >= HELD_MAX {
-            self.held.pop_front();
+        doubt.out.count(calls);
+        if doubt.held.len() >= HELD_MAX {
+            doubt.held.pop_front();
         }
-        self.held.push_back(arrival);
+        doubt.held.push_back(arrival);
         None
+    }
+
+    /// See [`Bench::begin_anew`](super::Bench::begin_anew).
+    pub(super) fn begin_anew(&mut self) {
+        self.second = Counts::default();
+        self.latest = Counts::default();
+        self.recent = Counts::default();
+        self.ticks_out = 0;
     }
 
     /// Its stream ended: what waited is nobody's any more.
     pub(super) fn part(&mut self) {
         self.second = Counts::default();
+        self.load = None;
         self.doubt = None;
-        self.held.clear();
     }
 
     pub(super) fn to_remember(&self) -> bool {
@@ -164,7 +185,7 @@ impl Record {
 
     pub(super) fn view(&self) -> Option<QuarantineView> {
         let quarantined = self.quarantine.as_ref().map(|it| it.out.view(false));
-        quarantined.or_else(|| self.doubt.as_ref().map(|it| it.view(true)))
+        quarantined.or_else(|| self.doubt.as_ref().map(|it| it.out.view(true)))
     }
 
     /// The second is over. In silence nothing is forgotten: it is no acquittal (P16).
@@ -191,39 +212,47 @@ impl Record {
         latest
     }
 
-    /// How far it stands out, where it does, or did and has not been acquitted.
+    /// Where it stands out, where it does, or did and has not been acquitted. `newest`: what others
+    /// say now, asked for by few.
     pub(super) fn look(
-        &mut self,
+        &self,
         floors: &Floors,
         lately: &Medians,
-        newest: &Medians,
-    ) -> Option<f64> {
-        self.found = None;
+        newest: impl Fn() -> Medians,
+    ) -> Option<Suspicion> {
+        let before = |finding: &Finding| Suspicion {
+            times: finding.times,
+            found: None,
+        };
         if let Some(quarantine) = &self.quarantine {
-            return Some(quarantine.out.finding.times);
+            return Some(before(&quarantine.out.finding));
         }
+        let doubt = self.doubt.as_ref().map(|doubt| &doubt.out.finding);
         if self.second.calls() == 0 {
-            return self.doubt.as_ref().map(|doubt| doubt.finding.times);
+            return doubt.map(before);
         }
         // Beside what others say now, too: where all are slow at once nobody stands out.
         let now = worst(&self.latest, EVENTS_TO_DOUBT, floors, lately)
-            .filter(|_| worst(&self.latest, EVENTS_TO_DOUBT, floors, newest).is_some());
-        self.found = now.or_else(|| {
+            .filter(|_| worst(&self.latest, EVENTS_TO_DOUBT, floors, &newest()).is_some());
+        let found = now.or_else(|| {
             worst(&self.recent, EVENTS_TO_DOUBT, floors, lately)
                 .filter(|finding| !contradicts(&self.second, finding))
         });
         // Too few calls acquit nobody.
         let unproven = self.latest.calls() < LATEST_CALLS;
-        let doubt = self.doubt.as_ref().filter(|_| unproven);
-        let found = self.found.or_else(|| doubt.map(|doubt| doubt.finding));
-        found.map(|finding| finding.times)
+        found
+            .map(|found| Suspicion {
+                times: found.times,
+                found: Some(found),
+            })
+            .or_else(|| doubt.filter(|_| unproven).map(before))
     }
 
-    /// It is one of those left out, or it is not.
+    /// It is one of those left out, for what is `suspected`, or it is not.
     pub(super) fn settle(
         &mut self,
         now: Moment,
-        is_out: bool,
+        suspected: Option<&Suspicion>,
         floors: &Floors,
         lately: &Medians,
         outcome: &mut Outcome,
@@ -236,24 +265,38 @@ impl Record {
             self.entered.pop_front();
         }
         if self.quarantine.is_some() {
-            self.settle_quarantine(now, is_out, floors, lately, outcome);
-        } else if is_out {
-            self.hold(now, floors, lately, outcome);
+            self.settle_quarantine(now, suspected.is_some(), floors, lately, outcome);
+        } else if let Some(suspicion) = suspected {
+            if let Some(found) = suspicion.found {
+                self.hold(now, found, floors, lately, outcome);
+            }
         } else {
             if self.second.calls() > 0 {
                 self.ticks_out = self.ticks_out.saturating_sub(1);
             }
-            self.doubt = None;
-            outcome.freed.extend(self.held.drain(..));
+            let doubt = self.doubt.take();
+            outcome
+                .freed
+                .extend(doubt.into_iter().flat_map(|it| it.held));
         }
         self.second = Counts::default();
     }
 
-    fn hold(&mut self, now: Moment, floors: &Floors, lately: &Medians, outcome: &mut Outcome) {
-        let Some(found) = self.found else { return };
-        let doubt = self
-            .doubt
-            .get_or_insert_with(|| Box::new(Out::begin(now, found)));
+    fn hold(
+        &mut self,
+        now: Moment,
+        found: Finding,
+        floors: &Floors,
+        lately: &Medians,
+        outcome: &mut Outcome,
+    ) {
+        let doubt = self.doubt.get_or_insert_with(|| {
+            Box::new(Doubt {
+                out: Out::begin(now, found),
+                held: VecDeque::new(),
+            })
+        });
+        let doubt = &mut doubt.out;
         doubt.finding = found;
         self.ticks_out += 1;
         let lasting = worst(&self.recent, EVENTS_MIN, floors, lately)
@@ -264,7 +307,6 @@ impl Record {
         let mut out = Out::begin(now, finding);
         (out.reports, out.calls) = (doubt.reports, doubt.calls);
         self.doubt = None;
-        self.held.clear();
         self.ticks_out = 0;
         self.entered.push_back(now);
         self.quarantine = Some(Box::new(Quarantine {

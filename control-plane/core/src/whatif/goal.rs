@@ -135,7 +135,15 @@ impl Distribution {
     /// The least latency for a goal; of several delays that reach it the largest, then the least
     /// probability.
     pub fn best(&self, goal: &Goal) -> Advice {
-        let delays = self.delays().filter(|delay| goal.delays.contains(delay));
+        let least = *goal.delays.start();
+        // Between two values as few calls cross as from the lower one on, so that the values are all
+        // worth a look; where that one is not allowed, the least that is takes its place.
+        let between = Some(least).filter(|&least| (1..self.total()).contains(&self.above(least)));
+        let values = self.delays().filter(|delay| goal.delays.contains(delay));
+        let delays = between
+            .filter(|_| !goal.delays.is_empty())
+            .into_iter()
+            .chain(values);
         if delays.clone().next().is_none() {
             return Advice::Leave(Leave::NothingCrosses);
         }

@@ -21,14 +21,17 @@ pub const WINDOW_MAX: usize = 60;
 const FINE: usize = 20;
 /// Slices in a block.
 const BLOCK: usize = 10;
+/// Blocks in the longest window for what is called the present.
+const MINUTE: usize = WINDOW_MAX / BLOCK;
 /// Blocks kept: five of the longest windows, for the threshold's slow side.
 const BLOCKS: usize = 30;
 
 /// The last slices of one route: twenty one by one, then thirty blocks of ten.
 ///
-/// Sums are made when they are asked for, not kept: a window that is long is one with little
-/// traffic, so that a sum touches some thousand samples at most, while nothing has to be subtracted
-/// and nothing can drift.
+/// Sums are made when they are asked for, of a few slices each: the present window is short where
+/// there is traffic. The minute is asked for each tick, several times, so that its blocks are also
+/// kept as a sum: what enters is added, what leaves subtracted. They are counts, and the very same
+/// blocks that came go: nothing can drift.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Windows {
     fine: VecDeque<Slice>,
@@ -36,6 +39,10 @@ pub struct Windows {
     /// The block that is not full yet: each slice is added as it comes, so that no tick has ten to
     /// add.
     open: Slice,
+    /// The newest blocks added up, as many as a minute has room for beside `open`.
+    minute: Slice,
+    /// How many these are.
+    minute_blocks: usize,
     /// Slices pushed in all.
     pushed: u64,
     /// Each agent's newest gauge of the ages of unanswered primaries.
@@ -56,7 +63,15 @@ impl Windows {
         self.open.add(&slice);
         self.fine.push_back(slice);
         self.pushed += 1;
+        // One enters with the last slice of a block, one leaves with the first: no tick does both.
+        if self.minute_blocks == MINUTE {
+            let leaves = &self.blocks[self.blocks.len() - MINUTE];
+            self.minute.subtract(leaves);
+            self.minute_blocks -= 1;
+        }
         if self.pushed.is_multiple_of(BLOCK as u64) {
+            self.minute.add_whole(&self.open);
+            self.minute_blocks += 1;
             self.blocks.push_back(std::mem::take(&mut self.open));
             if self.blocks.len() > BLOCKS {
                 self.blocks.pop_front();
@@ -108,9 +123,15 @@ impl Windows {
         if blocks * BLOCK + open <= self.fine.len() {
             return Lookback::new(self.fine.iter().collect());
         }
-        let blocks = self.blocks.range(self.blocks.len() - blocks..);
+        let kept = self.blocks.len();
         let rest = (open > 0).then_some(&self.open);
-        Lookback::new(blocks.chain(rest).collect())
+        if blocks < self.minute_blocks || blocks == 0 {
+            let blocks = self.blocks.range(kept - blocks..);
+            return Lookback::new(blocks.chain(rest).collect());
+        }
+        let before = self.blocks.range(kept - blocks..kept - self.minute_blocks);
+        let newest = Some(&self.minute).into_iter().chain(rest);
+        Lookback::new(before.chain(newest).collect())
     }
 
     /// The shortest run of newest slices, of at least `min` and at most `max`, that `enough` is true
@@ -153,6 +174,7 @@ impl Windows {
 
 #[cfg(test)]
 mod tests {
+    use hedgerow_protocol::ids::ReplicaName;
     use hedgerow_protocol::report::Totals;
 
     use super::*;
@@ -193,6 +215,28 @@ mod tests {
             assert_eq!(lookback.slices(), slices, "asked for {asked}");
             let expected: u64 = (57 - slices as u64 + 1..=57).sum();
             assert_eq!(lookback.calls(), expected, "asked for {asked}");
+        }
+    }
+
+    #[test]
+    fn the_kept_minute_is_the_sum_of_its_blocks() {
+        let mut windows = Windows::new();
+        for number in 0_u64..400 {
+            let mut slice = second(number);
+            let bucket = (number * 7 % 1_000) as u16;
+            let sample = SparseHistogram::try_from_pairs([(bucket, number + 1)]).unwrap();
+            slice.primary_done.add_sparse(&sample);
+            let name = ReplicaName::new(&format!("r{}", number / 15)).unwrap();
+            let replica = slice.replicas.entry(name).or_default();
+            replica.started = number;
+            replica.primary_done.add_sparse(&sample);
+            windows.push(slice, Duration::from_secs(1));
+            let mut sum = Slice::default();
+            let blocks = windows.blocks.len() - windows.minute_blocks;
+            for block in windows.blocks.range(blocks..) {
+                sum.add(block);
+            }
+            assert_eq!(windows.minute, sum, "after {number}");
         }
     }
 

@@ -78,15 +78,24 @@ impl Slice {
             .agents_over_budget
             .saturating_add(report.over_budget_seconds);
         for replica in &report.replicas {
-            match self.replica(&replica.replica) {
+            match self.replica(&replica.replica, REPLICAS_PER_ROUTE_MAX) {
                 Some(slot) => slot.add_report(replica),
                 None => self.replicas_beyond += 1,
             }
         }
     }
 
-    /// Adds another slice: one block is then ten of them.
+    /// Adds another slice: one block is then ten of them. Of replicas there are still 256 at most.
     pub fn add(&mut self, other: &Self) {
+        self.add_up_to(other, REPLICAS_PER_ROUTE_MAX);
+    }
+
+    /// Adds another slice with all its replicas, so that it can be [subtracted](Self::subtract).
+    pub(super) fn add_whole(&mut self, other: &Self) {
+        self.add_up_to(other, usize::MAX);
+    }
+
+    fn add_up_to(&mut self, other: &Self, replicas_max: usize) {
         self.span += other.span;
         self.ticks += other.ticks;
         self.reports += other.reports;
@@ -102,17 +111,49 @@ impl Slice {
             .saturating_add(other.agents_over_budget);
         self.replicas_beyond += other.replicas_beyond;
         for (name, replica) in &other.replicas {
-            match self.replica(name) {
+            match self.replica(name, replicas_max) {
                 Some(slot) => slot.add(replica),
                 None => self.replicas_beyond += 1,
             }
         }
     }
 
+    /// Takes away what was [added whole](Self::add_whole).
+    pub(super) fn subtract(&mut self, other: &Self) {
+        self.span = self.span.saturating_sub(other.span);
+        self.ticks = self.ticks.saturating_sub(other.ticks);
+        self.totals.subtract(&other.totals);
+        for (held, less) in [
+            (&mut self.reports, other.reports),
+            (&mut self.agents_over_budget, other.agents_over_budget),
+            (&mut self.replicas_beyond, other.replicas_beyond),
+        ] {
+            *held = held.saturating_sub(less);
+        }
+        for (held, less) in [
+            (&mut self.primary_done, &other.primary_done),
+            (&mut self.primary_censored, &other.primary_censored),
+            (&mut self.hedge_done, &other.hedge_done),
+            (&mut self.hedge_censored, &other.hedge_censored),
+            (&mut self.treated, &other.treated),
+            (&mut self.holdout, &other.holdout),
+        ] {
+            held.subtract(less);
+        }
+        for (name, less) in &other.replicas {
+            if let Some(held) = self.replicas.get_mut(name) {
+                held.subtract(less);
+                if held.is_empty() {
+                    self.replicas.remove(name);
+                }
+            }
+        }
+    }
+
     /// A replica's part, made where there is room (P11: memory does not grow with names).
-    fn replica(&mut self, name: &ReplicaName) -> Option<&mut ReplicaSlice> {
+    fn replica(&mut self, name: &ReplicaName, most: usize) -> Option<&mut ReplicaSlice> {
         if !self.replicas.contains_key(name) {
-            if self.replicas.len() >= REPLICAS_PER_ROUTE_MAX {
+            if self.replicas.len() >= most {
                 return None;
             }
             self.replicas.insert(name.clone(), ReplicaSlice::default());
@@ -154,18 +195,43 @@ impl ReplicaSlice {
         self.primary_censored.add(&other.primary_censored);
     }
 
-    /// Started, crossed, finished, errors, hedged, won.
+    fn subtract(&mut self, other: &Self) {
+        let less = [
+            other.started,
+            other.crossed,
+            other.finished,
+            other.errors,
+            other.hedged,
+            other.won,
+        ];
+        for (slot, less) in self.counters().into_iter().zip(less) {
+            *slot = slot.saturating_sub(less);
+        }
+        self.primary_done.subtract(&other.primary_done);
+        self.primary_censored.subtract(&other.primary_censored);
+    }
+
+    fn is_empty(&mut self) -> bool {
+        self.primary_done.is_empty()
+            && self.primary_censored.is_empty()
+            && self.counters().iter().all(|counter| **counter == 0)
+    }
+
     fn count(&mut self, more: [u64; 6]) {
-        let slots = [
+        for (slot, more) in self.counters().into_iter().zip(more) {
+            *slot = slot.saturating_add(more);
+        }
+    }
+
+    /// Started, crossed, finished, errors, hedged, won.
+    fn counters(&mut self) -> [&mut u64; 6] {
+        [
             &mut self.started,
             &mut self.crossed,
             &mut self.finished,
             &mut self.errors,
             &mut self.hedged,
             &mut self.won,
-        ];
-        for (slot, more) in slots.into_iter().zip(more) {
-            *slot = slot.saturating_add(more);
-        }
+        ]
     }
 }

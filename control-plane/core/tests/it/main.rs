@@ -7,16 +7,21 @@
 
 mod agent;
 mod alerts;
+mod arming;
 mod crowd;
 mod day;
 mod delivery;
 mod fleet;
 mod lies;
 mod orders;
+mod pools;
 mod quarantine;
 mod random;
 mod reports;
 mod restart;
+mod rollout;
 mod store;
+mod switchback;
 mod traffic;
+mod utilisation;
 mod world;

@@ -170,6 +170,7 @@ fn b71_two_saves_at_once_are_one_change() {
     let save = |policy: &hedgerow_protocol::policy::Policy| Order::SetPolicy {
         policy: Box::new(policy.clone()),
         expected: Some(Revision(1)),
+        rollout: None,
     };
     let first = world.order(save(&wanted));
     let again = world.order(save(&wanted));

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use crate::agent::Agent;
 use crate::store::Answers;
 use crate::traffic::Traffic;
-use crate::world::{World, policy_with, route, set};
+use crate::world::{World, policy_with, roll_out, route, set};
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -28,9 +28,13 @@ enum Step {
     Refuses(u64, bool),
     Heartbeat(u64),
     Policy(Intent, u8),
+    RollOut(Intent, u8),
+    Advance,
+    Abort,
     Kill(bool, bool),
     Release,
     AcceptBase,
+    Switchback(bool),
     Store(Answers),
     Answer(bool),
     Pause(u64),
@@ -87,11 +91,13 @@ fn load() -> impl Strategy<Value = Load> {
 
 fn step() -> impl Strategy<Value = Step> {
     let who = || 1..5_u64;
-    let intent = prop_oneof![
-        3 => Just(Intent::Hedge),
-        1 => Just(Intent::Observe),
-        1 => Just(Intent::Off)
-    ];
+    let intent = || {
+        prop_oneof![
+            3 => Just(Intent::Hedge),
+            1 => Just(Intent::Observe),
+            1 => Just(Intent::Off)
+        ]
+    };
     let answers =
         prop_oneof![2 => Just(Answers::Now), 1 => Just(Answers::Later), 1 => Just(Answers::Never)];
     prop_oneof![
@@ -102,10 +108,14 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (who(), any::<bool>()).prop_map(|(it, deaf)| Step::Deaf(it, deaf)),
         1 => (who(), any::<bool>()).prop_map(|(it, refuses)| Step::Refuses(it, refuses)),
         2 => who().prop_map(Step::Heartbeat),
-        3 => (intent, 5..20_u8).prop_map(|(intent, budget)| Step::Policy(intent, budget)),
+        3 => (intent(), 5..20_u8).prop_map(|(intent, budget)| Step::Policy(intent, budget)),
+        3 => (intent(), 5..20_u8).prop_map(|(intent, budget)| Step::RollOut(intent, budget)),
+        2 => Just(Step::Advance),
+        1 => Just(Step::Abort),
         2 => (any::<bool>(), any::<bool>()).prop_map(|(all, on)| Step::Kill(all, on)),
         1 => Just(Step::Release),
         1 => Just(Step::AcceptBase),
+        1 => any::<bool>().prop_map(Step::Switchback),
         4 => answers.prop_map(Step::Store),
         6 => any::<bool>().prop_map(Step::Answer),
         1 => (3..60_u64).prop_map(Step::Pause),
@@ -204,21 +214,39 @@ fn take_with(world: &mut World, step: Step, connection: ConnectionId, next: &mut
 
 /// A step that is a person's order.
 fn ordered(step: Step) -> Order {
+    let dependency = DependencyName::new("catalog").unwrap();
+    let expected = None;
     match step {
+        Step::RollOut(intent, budget) => roll_out(policy_with(|it| {
+            it.intent = intent;
+            it.budget = f64::from(budget) / 100.0;
+        })),
+        Step::Advance => Order::AdvanceRollout {
+            dependency,
+            expected,
+        },
+        Step::Abort => Order::AbortRollout {
+            dependency,
+            expected,
+        },
         Step::Policy(intent, budget) => set(policy_with(|it| {
             it.intent = intent;
             it.budget = f64::from(budget) / 100.0;
         })),
         Step::Kill(all, engaged) => {
-            let catalog = DependencyName::new("catalog").unwrap();
             let scope = if all {
                 KillScope::Everything
             } else {
-                KillScope::Dependency(catalog)
+                KillScope::Dependency(dependency)
             };
             Order::Kill { scope, engaged }
         }
         Step::Release => Order::Release { route: route() },
+        Step::Switchback(true) => Order::StartSwitchback {
+            route: route(),
+            rounds: 3,
+        },
+        Step::Switchback(false) => Order::StopSwitchback { route: route() },
         _ => Order::AcceptBase { route: route() },
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use hedgerow_core::effect::{
-    AlertState, AuditRow, KillState, ModeState, Record, Restored, Transition,
+    AlertState, AuditRow, KillState, ModeState, Record, Restored, RestoredRollout, RolloutState,
+    Transition,
 };
 use hedgerow_core::event::{Event, KillScope, WriteId};
 use hedgerow_core::moment::Moment;
@@ -34,6 +35,9 @@ pub(crate) struct Store {
     pub(crate) modes: BTreeMap<RouteKey, ModeState>,
     /// Every place in an order ever stored.
     pub(crate) sequences: BTreeMap<(RouteKey, ModeSequence), Mode>,
+    pub(crate) rollouts: BTreeMap<DependencyName, RolloutState>,
+    /// By the revision rolled out.
+    pub(crate) trial_modes: BTreeMap<(RouteKey, Revision), ModeState>,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) audit: Vec<AuditRow>,
     /// Every notice, in order: what receivers are told.
@@ -55,6 +59,8 @@ impl Default for Store {
             kills: BTreeMap::new(),
             modes: BTreeMap::new(),
             sequences: BTreeMap::new(),
+            rollouts: BTreeMap::new(),
+            trial_modes: BTreeMap::new(),
             transitions: Vec::new(),
             audit: Vec::new(),
             notices: Vec::new(),
@@ -121,10 +127,21 @@ impl Store {
                     self.kills.insert(state.scope.clone(), state);
                 }
                 Record::Mode(state) => {
-                    let place = (state.route.clone(), state.sequence);
-                    let before = self.sequences.insert(place, state.mode);
-                    assert!(before.is_none_or(|mode| mode == state.mode), "{state:?}");
+                    self.place(&state);
                     self.modes.insert(state.route.clone(), state);
+                }
+                Record::TrialMode { revision, state } => {
+                    self.place(&state);
+                    let key = (state.route.clone(), revision);
+                    self.trial_modes.insert(key, state);
+                }
+                Record::Rollout(state) => {
+                    self.rollouts.insert(state.dependency.clone(), state);
+                }
+                Record::RolloutEnded(dependency) => {
+                    self.rollouts.remove(&dependency);
+                    self.trial_modes
+                        .retain(|(route, _), _| route.dependency != dependency);
                 }
                 Record::Transition(transition) => self.transitions.push(transition),
                 Record::Audit(row) => self.audit.push(row),
@@ -140,6 +157,33 @@ impl Store {
                 }
             }
         }
+    }
+
+    /// A place in a route's order stands for one mode for ever.
+    fn place(&mut self, state: &ModeState) {
+        let place = (state.route.clone(), state.sequence);
+        let before = self.sequences.insert(place, state.mode);
+        assert!(before.is_none_or(|mode| mode == state.mode), "{state:?}");
+    }
+
+    fn restored_rollouts(&self) -> Vec<RestoredRollout> {
+        let each = self.rollouts.values().map(|state| {
+            let revisions = self.policies.get(&state.dependency);
+            let base =
+                revisions.and_then(|all| all.iter().find(|(revision, ..)| *revision == state.base));
+            let modes = self.trial_modes.iter();
+            RestoredRollout {
+                base: base.map(|(_, policy, at)| (policy.clone(), *at)),
+                modes: modes
+                    .filter(|((route, revision), _)| {
+                        route.dependency == state.dependency && *revision == state.revision
+                    })
+                    .map(|(_, mode)| mode.clone())
+                    .collect(),
+                state: state.clone(),
+            }
+        });
+        each.collect()
     }
 
     /// What a controller finds when it starts.
@@ -163,7 +207,24 @@ impl Store {
             modes: self.modes.values().cloned().collect(),
             alerts: firing.into_values().collect(),
             points: self.newest.clone().into_iter().collect(),
+            switchbacks: self.switchbacks(),
+            rollouts: self.restored_rollouts(),
         }
+    }
+
+    /// Routes whose newest line about a switchback is not that it ended.
+    fn switchbacks(&self) -> Vec<RouteKey> {
+        let mut open = BTreeMap::new();
+        for row in &self.audit {
+            if row.action.starts_with("switchback.") {
+                open.insert(row.target.as_str(), row.action != "switchback.end");
+            }
+        }
+        let routes = self.modes.keys();
+        routes
+            .filter(|key| open.get(key.to_string().as_str()) == Some(&true))
+            .cloned()
+            .collect()
     }
 
     /// Says what of a directive is not stored.

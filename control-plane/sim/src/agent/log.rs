@@ -110,7 +110,12 @@ impl Log {
         let taken = self.next;
         self.next += 1;
         let mut seen = Summed::new(names.len());
-        while let Some(entry) = self.entries.front().filter(|it| it.second <= taken) {
+        while let Some(entry) = self
+            .entries
+            .front()
+            .copied()
+            .filter(|it| it.second <= taken)
+        {
             seen.add(entry);
             self.entries.pop_front();
         }
@@ -146,7 +151,7 @@ impl Summed {
         }
     }
 
-    fn add(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: Entry) {
         let own = &mut self.replicas[usize::from(entry.replica)];
         match entry.what {
             What::Started => {

@@ -52,8 +52,12 @@ impl Store {
                     let into = row.action == QUARANTINED;
                     self.agents.push((row.at, into, row.reason));
                 }
-                // Nobody reads the record here, and nothing is replayed.
-                Record::Audit(_) | Record::Minute { .. } => {}
+                // Nobody reads the record here, nothing is replayed, and no policy is rolled out.
+                Record::Audit(_)
+                | Record::Minute { .. }
+                | Record::Rollout(_)
+                | Record::TrialMode { .. }
+                | Record::RolloutEnded(_) => {}
                 Record::Alert(state) => {
                     match self.alerts.iter_mut().find(|known| known.id == state.id) {
                         Some(known) => *known = state,
@@ -77,6 +81,8 @@ impl Store {
             kills: self.kills.values().cloned().collect(),
             modes: self.modes.values().cloned().collect(),
             alerts: firing.cloned().collect(),
+            switchbacks: Vec::new(),
+            rollouts: Vec::new(),
             points: self.points.clone().into_iter().collect(),
         }
     }

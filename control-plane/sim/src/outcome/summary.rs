@@ -2,7 +2,7 @@
 
 use hedgerow_core::effect::{AlertState, Transition};
 use hedgerow_core::view::Named;
-use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::directive::{Mode, OffReason};
 use serde::Serialize;
 
 use super::{Phase, PhaseName, Second};
@@ -106,7 +106,7 @@ impl Changed {
             at_s: seconds(it.at),
             from: it.from.as_str(),
             to: it.to.as_str(),
-            reason: it.to.reason().map(|it| it.as_str()),
+            reason: it.to.reason().map(OffReason::as_str),
             words: it.words.clone(),
         }
     }

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use hedgerow_core::event::{ConnectionId, Departure, Event as Told, Joined};
-use hedgerow_protocol::ids::{Incarnation, InstanceId, RouteKey, ServiceName};
-use hedgerow_protocol::latency::Histogram;
+use hedgerow_protocol::ids::{Incarnation, ServiceName};
+use hedgerow_protocol::latency::{Histogram, SparseHistogram};
 use hedgerow_protocol::report::Effective;
 use hedgerow_protocol::session::held_hash;
 use hedgerow_protocol::units::Threshold;
 
 use super::calls::Calls;
 use super::{Event, PUSH_TAKES, SECOND, World, setting};
-use crate::agent::{Agent, Liar};
+use crate::agent::{Agent, Liar, instance};
 use crate::chance::{Random, Stream};
 use crate::client::Client;
 use crate::scenario::{FaultKind, Lie};
@@ -52,7 +52,8 @@ impl World<'_> {
             in_flight(alive, beyond, calls, now)
         });
         let every = self.scenario.fleet.report_every_s;
-        if (now / SECOND).is_multiple_of(every) {
+        // Theirs are spread over the seconds, too.
+        if (now / SECOND + u64::from(number)).is_multiple_of(every) {
             self.report(number);
         }
     }
@@ -66,7 +67,7 @@ impl World<'_> {
         };
         let ages = in_flight(&agent.alive, agent.in_force.threshold, &self.calls, now);
         let ages = if ages.is_empty() {
-            Default::default()
+            SparseHistogram::default()
         } else {
             ages.to_sparse()
         };
@@ -210,12 +211,12 @@ impl World<'_> {
         let joined = Joined {
             connection,
             service: service(),
-            instance: InstanceId::from_u128(u128::from(number) + 1),
+            instance: instance(number as usize),
             incarnation: Incarnation(agent.incarnation),
             zone: None,
             version: env!("CARGO_PKG_VERSION").into(),
             peer: String::new(),
-            held: agent.orders.held(&route()).into_iter().collect(),
+            held: agent.orders.held(&crate::route()).into_iter().collect(),
         };
         self.tell(Told::Joined(joined));
     }
@@ -284,7 +285,7 @@ impl World<'_> {
             self.forget(call);
         }
         let old = &mut self.agents[number as usize];
-        let mut new = Agent::new(now, old.incarnation + 1, self.names.len());
+        let mut new = Agent::new(number as usize, now, old.incarnation + 1, self.names.len());
         new.log = old.log.begun_anew();
         new.plain = old.plain.is_some().then(Box::default);
         new.liar = old.liar.is_some().then(Box::<Liar>::default);
@@ -299,10 +300,6 @@ impl World<'_> {
             self.join_at(number, now);
         }
     }
-}
-
-fn route() -> RouteKey {
-    crate::route()
 }
 
 fn service() -> ServiceName {

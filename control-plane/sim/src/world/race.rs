@@ -2,6 +2,7 @@
 //! threshold, at most one hedge, the first answer wins, losers are stopped or watched.
 
 use hedgerow_protocol::report::Refusal;
+use hedgerow_protocol::units::Threshold;
 
 use super::calls::{Call, CallId, Copy, Role, Work};
 use super::queues::JobId;
@@ -14,7 +15,7 @@ use crate::scenario::Pick;
 
 /// One hedged call in ten lets its loser finish.
 const WATCHED_SHARE: f64 = 0.1;
-/// A thousandth of a second, for when nobody calls.
+/// A tenth of a second, for when nobody calls.
 const PATIENCE: u64 = 100_000;
 
 impl World<'_> {
@@ -132,7 +133,7 @@ impl World<'_> {
     fn threshold(&self, agent: u32) -> Option<u64> {
         let own = &self.agents[agent as usize];
         let threshold = match self.variation.client {
-            Client::Hedgerow => own.in_force.threshold.map(|it| it.get()),
+            Client::Hedgerow => own.in_force.threshold.map(Threshold::get),
             Client::PlainP95 => own.plain.as_ref().and_then(|it| it.threshold()),
             Client::Bare => None,
         };

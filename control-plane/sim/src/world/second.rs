@@ -2,8 +2,9 @@
 
 use hedgerow_core::decide::Decision;
 use hedgerow_core::view::AgentRouteView;
+use hedgerow_protocol::directive::OffReason;
 use hedgerow_protocol::report::LinkState;
-use hedgerow_protocol::units::as_millis;
+use hedgerow_protocol::units::{Threshold, as_millis};
 
 use super::{Event, SECOND, World};
 use crate::outcome::{Decided, NamedReplica, Second};
@@ -68,7 +69,7 @@ impl World<'_> {
                 let link = agent.orders.link_state(agent.age(now));
                 row.agents_fallback += u64::from(link == LinkState::Fallback);
                 row.agents_own_off += u64::from(agent.own_off());
-                thresholds.extend(agent.in_force.threshold.map(|it| it.get()));
+                thresholds.extend(agent.in_force.threshold.map(Threshold::get));
             } else if let Some(plain) = &agent.plain {
                 thresholds.extend(plain.threshold());
             }
@@ -92,7 +93,7 @@ fn decided_of(decision: &Decision) -> Decided {
     let millis = |it: Option<std::time::Duration>| it.map(as_millis);
     Decided {
         mode: decision.mode.as_str(),
-        reason: decision.mode.reason().map(|it| it.as_str()),
+        reason: decision.mode.reason().map(OffReason::as_str),
         words: decision.words.clone(),
         threshold_ms: decision.live.threshold.map(|it| as_millis(it.get())),
         probability: decision.live.probability.get(),

@@ -85,17 +85,13 @@ impl Weather {
             more_ms: 0.0,
         };
         for fault in &self.faults {
+            let drawn = random.unit();
+            if !fault.is_on(t) {
+                continue;
+            }
             match fault.kind {
-                FaultKind::Expensive { share, factor } => {
-                    if random.unit() < share && fault.is_on(t) {
-                        shared.factor *= factor;
-                    }
-                }
-                FaultKind::SharedStall { share, ms } => {
-                    if random.unit() < share && fault.is_on(t) {
-                        shared.more_ms += ms;
-                    }
-                }
+                FaultKind::Expensive { share, factor } if drawn < share => shared.factor *= factor,
+                FaultKind::SharedStall { share, ms } if drawn < share => shared.more_ms += ms,
                 _ => {}
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hedgerow_control_plane::api::ROUTES;
 use hedgerow_control_plane::auth;
 use hedgerow_dashboard::backend::Role;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{get, problem, put};
 use crate::logged::Log;
@@ -163,37 +163,35 @@ async fn s06_a_session_changes_nothing_from_another_site() {
     assert_eq!(get.send().await.unwrap().status(), 405);
 }
 
+/// An act, the least role for it, and what the least role gets: nobody has reported a route.
+fn acts() -> Vec<(&'static str, &'static str, Value, Role, u16)> {
+    const RELEASE: &str = "/api/v1/routes/catalog/get/release";
+    const ACCEPT: &str = "/api/v1/routes/catalog/get/accept-base";
+    const SWITCHBACK: &str = "/api/v1/routes/catalog/get/switchback";
+    const ROLLOUT: &str = "/api/v1/policies/catalog/rollout";
+    const ADVANCE: &str = "/api/v1/policies/catalog/rollout/advance";
+    const BUSY: &str = "/api/v1/dependencies/search/utilisation";
+    let policy = json!({"intent": "hedge", "reason": "test"});
+    let kill = json!({"scope": "everything", "engaged": true, "reason": "test"});
+    let busy = json!({"utilisation": 0.5, "valid_s": 60});
+    let reason = || json!({"reason": "test"});
+    vec![
+        ("put", "/api/v1/policies/catalog", policy, Role::Editor, 200),
+        ("post", "/api/v1/kill", kill, Role::Operator, 200),
+        ("post", RELEASE, reason(), Role::Operator, 404),
+        ("post", ACCEPT, reason(), Role::Editor, 404),
+        ("post", SWITCHBACK, reason(), Role::Operator, 404),
+        ("delete", SWITCHBACK, reason(), Role::Operator, 404),
+        ("delete", ROLLOUT, reason(), Role::Operator, 404),
+        ("post", ADVANCE, reason(), Role::Editor, 404),
+        ("put", BUSY, busy, Role::Operator, 404),
+    ]
+}
+
 #[tokio::test]
 async fn s12_a_role_does_what_it_may_and_nothing_more() {
     let standing = Standing::start().await;
-    let policy = json!({"intent": "hedge", "reason": "test"});
-    let kill = json!({"scope": "everything", "engaged": true, "reason": "test"});
-    let reason = json!({"reason": "test"});
-    // An act, the least role for it, and what the least role gets: nobody has reported a route.
-    let acts = [
-        (
-            "put",
-            "/api/v1/policies/catalog",
-            &policy,
-            Role::Editor,
-            200,
-        ),
-        ("post", "/api/v1/kill", &kill, Role::Operator, 200),
-        (
-            "post",
-            "/api/v1/routes/catalog/get/release",
-            &reason,
-            Role::Operator,
-            404,
-        ),
-        (
-            "post",
-            "/api/v1/routes/catalog/get/accept-base",
-            &reason,
-            Role::Editor,
-            404,
-        ),
-    ];
+    let acts = acts();
     for role in [
         Role::Viewer,
         Role::Operator,

@@ -3,7 +3,8 @@
 use hedgerow_core::effect::Transition;
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{
-    Acked, Evidence, Figures, FleetSnapshot, MarkKind, Named, NoData, ReplicaView, RouteView, Sync,
+    Acked, Evidence, Figures, FleetSnapshot, MarkKind, Named, NoData, PoolView, ReplicaView,
+    RouteView, Sync,
 };
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::report::Refusal;
@@ -140,7 +141,7 @@ impl KeyFigures {
         let why = view.no_data.map_or("not enough traffic", NoData::words);
         let f = view.figures.as_ref();
         let mut cells = outcome_cells(f, why);
-        cells.extend(hedging_cells(f, why));
+        cells.extend(hedging_cells(f, view.pool.as_ref(), why));
         cells.extend(guard_cells(f, why));
         Self {
             cells,
@@ -183,11 +184,21 @@ fn outcome_cells(f: Option<&Figures>, why: &str) -> Vec<KeyFigure> {
 }
 
 /// What hedging does.
-fn hedging_cells(f: Option<&Figures>, why: &str) -> Vec<KeyFigure> {
+fn hedging_cells(f: Option<&Figures>, pool: Option<&PoolView>, why: &str) -> Vec<KeyFigure> {
     let share = |get: fn(&Figures) -> Option<f64>| Figure::percent(f.and_then(get), why);
     let aims = f.map(|f| {
+        let lent = pool.map_or_else(String::new, |pool| {
+            format!(
+                " of its own {}, lent by pool {}",
+                percent_set(pool.own),
+                pool.pool
+            )
+        });
+        let busy = f
+            .utilisation
+            .map_or_else(String::new, |it| format!(", utilisation {}", percent(it)));
         format!(
-            "target {}, budget {}",
+            "target {}, budget {}{lent}{busy}",
             percent_set(f.target),
             percent_set(f.budget)
         )
@@ -319,6 +330,7 @@ const fn words_of(reason: Refusal) -> &'static str {
     match reason {
         Refusal::Mode => "hedging was off",
         Refusal::Holdout => "held out, to compare with",
+        Refusal::Unarmed => "another agent's turn",
         Refusal::NotDrawn => "not drawn",
         Refusal::Deadline => "too late for the deadline",
         Refusal::NoReplica => "no other replica",

@@ -1,19 +1,28 @@
 //! What was typed, kept as it was typed; what it comes to; and how two policies differ.
 
+use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_protocol::ids::DependencyName;
 use hedgerow_protocol::limits::{ATTEMPTS_MAX, BUDGET_MAX};
 use hedgerow_protocol::policy::{
-    ERROR_LIMIT_RANGE, HOLDOUT_MAX, Intent, PERCENTILE_RANGE, Policy, PolicyDraft, PolicyErrors,
+    ERROR_LIMIT_RANGE, GOAL_RANGE, HOLDOUT_MAX, Intent, PERCENTILE_RANGE, Policy, PolicyDraft,
+    PolicyErrors,
 };
 use serde::Deserialize;
+
+/// The value of the field `rollout` for a share of the agents first.
+const STEPS: &str = "steps";
 
 /// The form's fields, word for word.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Typed {
     pub(super) intent: String,
+    /// Nothing: the percentile is followed.
+    pub(super) goal: String,
     pub(super) percentile: String,
     pub(super) budget: String,
+    pub(super) pool: String,
+    pub(super) objective_ms: String,
     pub(super) holdout: String,
     pub(super) error_limit: String,
     pub(super) threshold_min_ms: String,
@@ -23,6 +32,8 @@ pub(crate) struct Typed {
     pub(super) attempts: String,
     /// A checkbox, too.
     pub(super) hedge_on_error: Option<String>,
+    /// `steps`: for a share of the agents first; otherwise for all at once.
+    pub(super) rollout: String,
     pub(super) reason: String,
     pub(super) expected: String,
     /// `review`: show what would change; anything else saves.
@@ -65,8 +76,11 @@ impl Typed {
         let optional = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
         Self {
             intent: draft.intent.as_str().into(),
+            goal: optional(draft.goal),
             percentile: draft.percentile.to_string(),
             budget: draft.budget.to_string(),
+            pool: draft.pool.unwrap_or_default(),
+            objective_ms: optional(draft.objective_ms),
             holdout: draft.holdout.to_string(),
             error_limit: draft.error_limit.to_string(),
             threshold_min_ms: optional(draft.threshold_min_ms),
@@ -82,6 +96,11 @@ impl Typed {
         Self { reason, ..self }
     }
 
+    /// In which steps it is to be put in force; None: for all agents at once.
+    pub(super) fn plan(&self) -> Option<RolloutPlan> {
+        (self.rollout == STEPS).then(RolloutPlan::default)
+    }
+
     /// The revision the form was filled from.
     pub(super) fn expected(&self) -> Option<u64> {
         self.expected.trim().parse().ok()
@@ -91,6 +110,7 @@ impl Typed {
     pub(super) fn check(&self, dependency: &DependencyName) -> Checked {
         let mut reader = Reader::default();
         let draft = self.read(dependency, &mut reader);
+        reader.rollout(&self.rollout);
         let Reader { mut errors } = reader;
         match Policy::try_from(draft) {
             Ok(policy) => Checked {
@@ -126,6 +146,13 @@ impl Typed {
             budget: reader
                 .number("budget", &self.budget, &budget)
                 .unwrap_or(base.budget),
+            goal: reader.optional(
+                "goal",
+                &self.goal,
+                &format!("{}, or nothing", between(GOAL_RANGE)),
+            ),
+            pool: Some(self.pool.trim().to_owned()).filter(|pool| !pool.is_empty()),
+            objective_ms: reader.millis("objective_ms", &self.objective_ms),
             holdout: reader
                 .number("holdout", &self.holdout, &holdout)
                 .unwrap_or(base.holdout),
@@ -180,10 +207,22 @@ impl Reader {
     }
 
     fn millis(&mut self, field: &'static str, text: &str) -> Option<f64> {
+        self.optional(field, text, "a number of milliseconds, or nothing")
+    }
+
+    fn optional(&mut self, field: &'static str, text: &str, expected: &str) -> Option<f64> {
         if text.trim().is_empty() {
             return None;
         }
-        self.number(field, text, "a number of milliseconds, or nothing")
+        self.number(field, text, expected)
+    }
+
+    /// Nothing: for all at once.
+    fn rollout(&mut self, text: &str) {
+        if !["", "all", STEPS].contains(&text) {
+            self.errors
+                .push(("rollout", "expected one of all, steps".into()));
+        }
     }
 
     fn intent(&mut self, text: &str) -> Intent {
@@ -198,6 +237,16 @@ impl Reader {
     }
 }
 
+/// What the controller aims at, as the form says it.
+pub(super) fn aim_words(goal: Option<f64>) -> String {
+    // Nine digits: a share written as 0.999 is p99.9 and not p99.90000000000001.
+    let percent = |goal: f64| (goal * 1e9).round() / 1e7;
+    goal.map_or_else(
+        || "percentile".into(),
+        |goal| format!("p{} under the budget", percent(goal)),
+    )
+}
+
 /// Where two policies differ, in the form's order.
 pub(super) fn changes(before: &Policy, after: &Policy) -> Vec<Change> {
     let rows = |p: &Policy| {
@@ -206,8 +255,15 @@ pub(super) fn changes(before: &Policy, after: &Policy) -> Vec<Change> {
         let ms = |v: Option<f64>| v.map_or_else(|| "no limit".into(), |v| format!("{v} ms"));
         [
             ("Hedging", d.intent.as_str().to_owned()),
+            ("Aim", aim_words(d.goal)),
             ("Percentile", d.percentile.to_string()),
             ("Budget", d.budget.to_string()),
+            ("Pool", d.pool.unwrap_or_else(|| "none".into())),
+            (
+                "Objective",
+                d.objective_ms
+                    .map_or_else(|| "none".into(), |v| format!("{v} ms")),
+            ),
             ("Holdout", d.holdout.to_string()),
             ("Error limit", d.error_limit.to_string()),
             ("Threshold at least", ms(d.threshold_min_ms)),
@@ -245,6 +301,47 @@ mod tests {
     fn a_policy_survives_the_form() {
         let policy = Policy::observing(DependencyName::new("catalog").unwrap());
         assert_eq!(check(&typed()).policy, Some(policy));
+    }
+
+    #[test]
+    fn a_goal_and_a_pool_survive_the_form_and_are_named_in_the_diff() {
+        let before = check(&typed()).policy.unwrap();
+        let with = Typed {
+            goal: "0.999".into(),
+            pool: " checkout ".into(),
+            objective_ms: "120".into(),
+            ..typed()
+        };
+        let after = check(&with).policy.unwrap();
+        assert_eq!(
+            check(&Typed::from_policy(&after)).policy,
+            Some(after.clone())
+        );
+        let words: Vec<_> = changes(&before, &after)
+            .into_iter()
+            .map(|c| format!("{}: {} -> {}", c.field, c.before, c.after))
+            .collect();
+        assert_eq!(
+            words,
+            [
+                "Aim: percentile -> p99.9 under the budget",
+                "Pool: none -> checkout",
+                "Objective: none -> 120 ms"
+            ]
+        );
+    }
+
+    #[test]
+    fn b60_a_pool_without_an_objective_and_a_goal_out_of_range_are_named() {
+        let checked = check(&Typed {
+            goal: "99".into(),
+            pool: "checkout".into(),
+            ..typed()
+        });
+        let goal = checked.error("goal").unwrap();
+        assert!(goal.contains("from 0.9 to 0.9995"), "{goal}");
+        let objective = checked.error("objective_ms").unwrap();
+        assert!(objective.contains("is needed in a pool"), "{objective}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::super::histogram::Histogram;
+use super::super::layout::BUCKETS;
 use super::super::weighted::WeightedHistogram;
 use super::*;
 

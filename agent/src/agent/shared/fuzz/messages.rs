@@ -95,6 +95,10 @@ fn directive(at: usize, dice: &mut Dice) -> proto::Directive {
             let count = dice.pick(&[0, 0, 0, 0, 0, 1, 2, 256, 257]);
             (0..count).map(|_| name(dice)).collect()
         },
+        start_credit: {
+            let usual = dice.pick(&[0.0, 0.0, 0.0, 1.0, 3.0]);
+            dice.number(usual)
+        },
     }
 }
 
@@ -110,6 +114,15 @@ fn live(dice: &mut Dice) -> proto::LiveValues {
         probability: probability.map(|it| dice.number(it)),
         budget: budget.map(|it| dice.number(it)),
         cap: cap.map(|it| dice.number(it)),
+        arming: dice.percent(30).then(|| arming(dice)),
+    }
+}
+
+fn arming(dice: &mut Dice) -> proto::Arming {
+    proto::Arming {
+        share: dice.number(0.3),
+        epoch_ms: dice.count(1000),
+        seed: dice.below(3),
     }
 }
 

@@ -228,7 +228,7 @@ fn check_limits(route: &RouteState, holds: Holds) -> String {
     assert!((0.0..=BUDGET_MAX).contains(&budget), "budget {budget}");
     assert!((0.0..=CAP_MAX).contains(&cap), "cap {cap}");
     assert!((0.0..=1.0).contains(&effective.probability.get()));
-    assert!((0.0..=BUDGET_MAX).contains(&route.bucket.budget()));
+    assert!((0.0..=1.0).contains(&route.bucket.earned()));
     assert!((0.0..=CAP_MAX).contains(&route.bucket.tokens()));
     let threshold = effective.threshold.map(Threshold::get);
     for threshold in [threshold, route.gate.threshold()].into_iter().flatten() {
@@ -238,6 +238,11 @@ fn check_limits(route: &RouteState, holds: Holds) -> String {
     let gate = route.gate.read();
     assert!(gate.probability() <= 1 << 24 && gate.holdout() <= 1 << 24);
     assert!(gate.attempts() <= ATTEMPTS_MAX, "{}", gate.attempts());
+    let (earned, tokens) = (route.bucket.earned(), route.bucket.tokens());
+    assert!(
+        gate.armed() || earned.max(tokens) <= 0.0,
+        "{earned} {tokens}"
+    );
     let may_hedge = holds.is_some_and(|(_, mode)| mode.hedges());
     assert!(!gate.open() || may_hedge, "open, and held is {holds:?}");
     assert_eq!(gate.open(), effective.mode.hedges());
@@ -269,6 +274,10 @@ fn is_lawful(directive: &proto::Directive) -> bool {
         && within(live.budget, 0.25)
         && within(live.cap, 10_000.0)
         && within(live.probability, 1.0)
+        && live.arming.is_none_or(|arming| {
+            arming.share > 0.0 && arming.share < 1.0 && (1000..=600_000).contains(&arming.epoch_ms)
+        })
+        && within(Some(directive.start_credit), 10_000.0)
         && within(standing.holdout, 1.0)
         && within(standing.error_limit, 1.0)
         && percentile

@@ -56,6 +56,25 @@ fn stalls_commoner_than_the_target_are_no_shared_cause() {
 }
 
 #[test]
+fn stalls_about_as_many_as_the_target_are_hedged_at_the_near_end_of_the_gap() {
+    // Usual answers end at some 40 ms, stalls begin at 300: the exact quantile lies at either end.
+    for seed in 11..14 {
+        let mut setup = Setup::new(seed, |_, _, _, random| Fate::stalling(random, 0.05));
+        setup.draft.holdout = 0.0;
+        let world = World::run(setup, 300);
+        let near = world
+            .between(60, 300)
+            .iter()
+            .filter(|row| world.threshold_ms(row.second) < 100.0);
+        let near = near.count();
+        assert!(near > 200, "seed {seed}: {near} of 240 s at the near end");
+        let hedged = world.hedge_rate(60, 300);
+        assert!((0.045..0.055).contains(&hedged), "seed {seed}: {hedged}");
+        assert_eq!(world.seconds_over_budget(), 0, "seed {seed}");
+    }
+}
+
+#[test]
 fn a_lasting_slowdown_of_2_2_times_is_not_everything_slow() {
     for (seed, rate) in [(5, 600.0), (6, 200.0)] {
         let mut setup = Setup::new(seed, |t, _, _, random| {

@@ -1,6 +1,7 @@
 //! What is read from a run.
 
 use hedgerow_protocol::directive::Mode;
+use hedgerow_protocol::latency::Histogram;
 use hedgerow_protocol::report::Totals;
 
 use super::world::{Row, World};
@@ -21,6 +22,15 @@ impl World {
         let sum =
             |of: fn(&Totals) -> u64| rows.iter().map(|row| of(&row.totals)).sum::<u64>() as f64;
         sum(|t| t.hedged) / sum(|t| t.started)
+    }
+
+    /// What callers of treated calls waited.
+    pub(super) fn waited(&self, from: u64, to: u64) -> Histogram {
+        let mut sum = Histogram::new();
+        for row in self.between(from, to) {
+            row.treated.add_to(&mut sum);
+        }
+        sum
     }
 
     pub(super) fn threshold_ms(&self, second: u64) -> f64 {

@@ -108,7 +108,7 @@ fn b28_a_hundred_agents_burst_no_more_than_one() {
         (0, 5, 1.0),
         (600, 0, 1.0),
     ] {
-        let cap = cap(&windows(rate), agents, &policy);
+        let cap = cap(&windows(rate), agents, &policy, None);
         assert!(
             (cap - expected).abs() < 1e-9,
             "{rate} calls/s, {agents} agents: {cap}"
@@ -132,16 +132,16 @@ fn a_second_over_budget_is_one_beyond_what_budget_and_caps_allow() {
         !pushed.exceeded_by(&slice(500, 5)),
         "nothing was pushed, nothing can be judged"
     );
-    pushed.push(Budget::clamped(0.08), 3.0);
+    pushed.push(Budget::clamped(0.08), 3.0, None);
     assert!(!pushed.exceeded_by(&slice(63, 5)));
     assert!(pushed.exceeded_by(&slice(64, 5)));
     // A report that came late brings its bucket's cap along.
     assert!(!pushed.exceeded_by(&slice(64, 6)));
     // A smaller budget takes a moment to arrive everywhere.
-    pushed.push(Budget::clamped(0.02), 1.0);
+    pushed.push(Budget::clamped(0.02), 1.0, None);
     assert!(!pushed.exceeded_by(&slice(63, 5)));
-    pushed.push(Budget::clamped(0.02), 1.0);
-    pushed.push(Budget::clamped(0.02), 1.0);
+    pushed.push(Budget::clamped(0.02), 1.0, None);
+    pushed.push(Budget::clamped(0.02), 1.0, None);
     assert!(pushed.exceeded_by(&slice(63, 5)));
 }
 

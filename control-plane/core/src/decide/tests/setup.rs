@@ -3,6 +3,7 @@
 use hedgerow_protocol::ids::DependencyName;
 use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 
+use crate::decide::Utilisation;
 use crate::memory::Memory;
 
 /// SplitMix64: small, seeded, good enough for arrivals and latencies.
@@ -104,6 +105,7 @@ pub(super) struct Script {
     pub(super) restart: bool,
     /// Whether that store had no base to give.
     pub(super) base_lost: bool,
+    pub(super) utilisation: Option<Utilisation>,
 }
 
 impl Setup {

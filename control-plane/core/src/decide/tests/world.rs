@@ -13,7 +13,7 @@ use super::setup::{Random, Script, Setup};
 use crate::decide::{Decision, Situation, decide};
 use crate::memory::Memory;
 use crate::moment::Moment;
-use crate::window::{Slice, Windows};
+use crate::window::{Slice, Tally, Windows};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -53,6 +53,8 @@ pub(super) struct Row {
     pub(super) second: u64,
     pub(super) decision: Decision,
     pub(super) totals: Totals,
+    /// What callers waited where a hedge was allowed.
+    pub(super) treated: Tally,
 }
 
 pub(super) struct World {
@@ -96,6 +98,7 @@ impl World {
                 order: None,
                 restart: false,
                 base_lost: false,
+                utilisation: None,
             },
             rows: Vec::new(),
             setup,
@@ -393,7 +396,7 @@ impl World {
 
     fn tick(&mut self) {
         let slice = std::mem::take(&mut self.slice);
-        let totals = slice.totals;
+        let (totals, treated) = (slice.totals, slice.treated.clone());
         self.windows.push(slice, Duration::from_secs(1));
         let second = self.now / SECOND_US;
         (self.setup.script)(second, &mut self.script);
@@ -417,6 +420,9 @@ impl World {
             agents: self.setup.agents_seen.0,
             agents_stale: self.setup.agents_seen.1,
             replicas_per_agent_max: self.script.replicas_per_agent_max,
+            utilisation: self.script.utilisation,
+            paused: false,
+            lent: None,
         };
         let (decision, memory) = decide(&route(), &self.windows, &situation, &self.memory);
         if self.setup.twice {
@@ -433,6 +439,7 @@ impl World {
             second,
             decision: decision.clone(),
             totals,
+            treated,
         });
         self.held = decision.live.threshold.or(self.held);
         self.decision = Some(decision);

@@ -67,6 +67,10 @@ fn only_allowed_delays_are_chosen() {
     assert_eq!(plan(lab.best(&goal)).delay, ms(20));
     let late = goal.clone().with_delays(ms(30)..=ms(100));
     assert_eq!(plan(lab.best(&late)).delay, ms(30));
+    // Between two values as few cross as from the lower one on: 5 % from 30 ms to 35.
+    let pinned = plan(lab.best(&goal.clone().with_delays(ms(32)..=ms(32))));
+    assert_eq!(pinned.delay, ms(32));
+    assert!((pinned.extra_load - 0.05).abs() < 1e-9, "{pinned:?}");
     // An agent accepts none under 100 us.
     let fast = crate::whatif::Distribution::of_counts([
         (std::time::Duration::from_micros(50), 99),

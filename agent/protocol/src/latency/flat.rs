@@ -17,7 +17,7 @@
 //! The threshold is the least of the two: continuous, and without effect on a curve that falls as
 //! usual answers' do, where from `near` to the quantile it is less than a third. The slack is what a
 //! window cannot tell apart anyway, its standard error 1.5 times, and a twentieth of the tail; where
-//! too many cross after all, [`Trim`](super::Trim) takes it back.
+//! too many cross after all, the trim of agent and controller takes it back.
 //!
 //! Measured (`--bench behaviour`, row `healthy`: 5 % stragglers for a target of 5 %): the threshold
 //! went from 107 to 365 ms (tenth and ninetieth percentile) and now from 118 to 170, p99 from 387 ms
@@ -27,7 +27,7 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::latency::SurvivalCurve;
+use super::SurvivalCurve;
 
 /// Parts of the tail that more may cross anywhere.
 const SLACK: f64 = 0.05;
@@ -38,9 +38,9 @@ const SLACK_MAX: f64 = 0.3;
 /// How far past the near end.
 const REACH: f64 = 1.35;
 
-/// The threshold that a share `tail` of the calls is to cross, of a curve that was estimated from
-/// so many; see the [module](self).
-pub(super) fn threshold(curve: &SurvivalCurve, tail: f64, calls: u64) -> Option<Duration> {
+/// The threshold that a share `tail` of the calls (above 0 and below 1) is to cross, of a curve that
+/// was estimated from so many; see the [module](self). `None` where the curve is not known that far.
+pub fn threshold(curve: &SurvivalCurve, tail: f64, calls: u64) -> Option<Duration> {
     let exact = curve.quantile(1.0 - tail);
     let error = (tail * (1.0 - tail) / calls as f64).sqrt();
     let slack = (SLACK * tail + ERRORS * error).min(SLACK_MAX * tail);
@@ -52,9 +52,8 @@ pub(super) fn threshold(curve: &SurvivalCurve, tail: f64, calls: u64) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use hedgerow_protocol::latency::Histogram;
-
     use super::*;
+    use crate::latency::Histogram;
 
     const MS: Duration = Duration::from_millis(1);
 

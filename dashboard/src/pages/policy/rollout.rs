@@ -1,0 +1,171 @@
+//! A policy that is put in force in steps: how far it is, the share and the rest side by side, and
+//! the way back.
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+use axum::Extension;
+use axum::extract::{Form, Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use hedgerow_core::view::{FleetSnapshot, RolloutView};
+use hedgerow_protocol::ids::{DependencyName, Revision};
+use serde::Deserialize;
+
+use super::{Parts, Typed, base_policy, name, refused};
+use crate::backend::{Backend, RolloutStep};
+use crate::format::{Figure, Time};
+use crate::fragment::Fragment;
+use crate::guard::Viewer;
+use crate::pages::state::policy_address;
+use crate::router::App;
+
+/// How far a rollout has got; empty where none is under way.
+#[derive(Debug, Template)]
+#[template(path = "parts/rollout.html")]
+pub(crate) struct Rollout {
+    steps: Option<Steps>,
+}
+
+impl HtmlSafe for Rollout {}
+
+#[derive(Debug)]
+struct Steps {
+    revision: u64,
+    base: u64,
+    /// Each share, and whether it is over, the present one, or to come.
+    stages: Vec<(String, &'static str)>,
+    by: String,
+    via: &'static str,
+    since: Time,
+    next: Time,
+    holding: u64,
+    share: u64,
+    agents: u64,
+    calls: u64,
+    words: String,
+    figures: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    route: String,
+    what: String,
+    unit: String,
+    new: Figure,
+    old: Figure,
+}
+
+impl Rollout {
+    pub(super) fn new(snapshot: &FleetSnapshot, dependency: &DependencyName) -> Self {
+        let policy = snapshot.policies.get(dependency);
+        let steps = policy.and_then(|policy| {
+            let view = policy.rollout.as_ref()?;
+            Some(Steps {
+                revision: policy.revision.0,
+                base: view.base.0,
+                stages: stages(view),
+                by: view.actor.name.clone(),
+                via: view.actor.via.as_str(),
+                since: Time::near(view.since, snapshot.at),
+                next: Time::near(view.next_at, snapshot.at),
+                holding: view.agents_holding,
+                share: view.agents_in,
+                agents: view.agents,
+                calls: view.calls,
+                words: view.words.clone(),
+                figures: view
+                    .guard
+                    .iter()
+                    .map(|figure| Row {
+                        route: figure.route.operation.to_string(),
+                        what: figure.what.clone(),
+                        unit: figure.unit.clone(),
+                        new: Figure::number(figure.new, "too few calls"),
+                        old: Figure::number(figure.old, "too few calls"),
+                    })
+                    .collect(),
+            })
+        });
+        Self { steps }
+    }
+
+    /// The share that has the new policy, as `5 %`.
+    pub(super) fn share(snapshot: &FleetSnapshot, dependency: &DependencyName) -> Option<String> {
+        let view = snapshot.policies.get(dependency)?.rollout.as_ref()?;
+        Some(share_words(view.share))
+    }
+}
+
+/// As it was planned: `5 %`, `12.5 %`.
+fn share_words(share: f64) -> String {
+    format!("{} %", (share * 1e4).round() / 1e2)
+}
+
+fn stages(view: &RolloutView) -> Vec<(String, &'static str)> {
+    let place = |number: usize| match number.cmp(&view.stage) {
+        std::cmp::Ordering::Less => "over",
+        std::cmp::Ordering::Equal => "now",
+        std::cmp::Ordering::Greater => "to come",
+    };
+    let each = view.stages.iter().enumerate();
+    each.map(|(i, share)| (share_words(*share), place(i + 1)))
+        .collect()
+}
+
+/// The page's parts for an open stream.
+pub(crate) fn fragments(snapshot: &FleetSnapshot, dependency: &DependencyName) -> Vec<Fragment> {
+    vec![Fragment::inner(
+        "rollout",
+        &Rollout::new(snapshot, dependency),
+    )]
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct StepForm {
+    /// `back`, or `on`.
+    #[serde(default)]
+    step: String,
+    /// The revision that is rolled out.
+    #[serde(default)]
+    expected: String,
+    #[serde(default)]
+    reason: String,
+}
+
+/// POST /dependencies/{dependency}/policy/rollout
+pub(crate) async fn step<B: Backend>(
+    State(app): State<App<B>>,
+    Extension(viewer): Extension<Viewer>,
+    Path(dependency): Path<String>,
+    Form(form): Form<StepForm>,
+) -> Response {
+    let dependency = match name(&dependency) {
+        Ok(name) => name,
+        Err(response) => return *response,
+    };
+    // What is not clearly on is back: the safe side.
+    let step = match form.step.as_str() {
+        "on" => RolloutStep::On,
+        _ => RolloutStep::Back,
+    };
+    let expected = form.expected.trim().parse().ok();
+    let stepped = app
+        .backend
+        .step_rollout(
+            &viewer.operator,
+            dependency.clone(),
+            expected.map(Revision),
+            step,
+            form.reason.trim(),
+        )
+        .await;
+    match stepped {
+        Ok(_) => Redirect::to(&policy_address(&dependency)).into_response(),
+        Err(problem) => {
+            let snapshot = app.backend.snapshot();
+            let typed = Typed::from_policy(&base_policy(&snapshot, &dependency));
+            let in_force = snapshot.policies.get(&dependency).map(|it| it.revision.0);
+            let parts = Parts::new(typed, in_force);
+            refused(&app, &viewer, dependency, parts, &problem).await
+        }
+    }
+}
