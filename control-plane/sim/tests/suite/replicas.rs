@@ -43,7 +43,9 @@ fn threshold_moves(run: &Outcome) -> f64 {
     after.fold(1.0, |most: f64, it| most.max(it / before).max(before / it))
 }
 
-fn is_named(what: &str, scenario: &Scenario, calls_per_s: f64, proven: bool) {
+/// Prints what is reached with each number of replicas; where it is to hold, what does not.
+fn is_named(what: &str, scenario: &Scenario, calls_per_s: f64, holds: bool) {
+    let mut amiss = Vec::new();
     for replicas in [2, 3, 5, 10] {
         let variation = Variation {
             replicas: Some(replicas),
@@ -55,19 +57,19 @@ fn is_named(what: &str, scenario: &Scenario, calls_per_s: f64, proven: bool) {
         let moves = Spread::of(runs.iter().map(threshold_moves));
         let others = runs.iter().flat_map(|run| &run.named);
         let others = others.filter(|it| it.replica != "replica-0").count();
-        line(
-            &format!("one {what} of {replicas}, {calls_per_s} calls/s"),
-            &format!(
-                "offs {}, named after {named:.0} s, threshold moves {moves:.2} times, others named {others}",
-                offs(&runs)
-            ),
+        let name = format!("one {what} of {replicas}, {calls_per_s} calls/s");
+        let figures = format!(
+            "offs {}, named after {named:.0} s, threshold moves {moves:.2} times, others named {others}",
+            offs(&runs)
         );
-        if proven {
-            assert_eq!(offs(&runs), 0, "of {replicas}");
-            assert!(named.most <= NAMED_WITHIN_S, "of {replicas}: {named}");
-            assert!(moves.most < THRESHOLD_MOVES, "of {replicas}: {moves:.3}");
+        line(&name, &figures);
+        let well =
+            offs(&runs) == 0 && named.most <= NAMED_WITHIN_S && moves.most < THRESHOLD_MOVES;
+        if !well {
+            amiss.push(format!("{name}: {figures}"));
         }
     }
+    assert!(!holds || amiss.is_empty(), "{amiss:#?}");
 }
 
 fn slow() -> Scenario {
