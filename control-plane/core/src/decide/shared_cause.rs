@@ -51,7 +51,7 @@ const PROBE_EXPECTED_LAST: f64 = 5.0;
 const PROBE_EXPECTED_POOR: (f64, f64) = (100.0, 40.0);
 
 /// How long the median must have been as before to let go without enough probes.
-const CALM_ALONE: Duration = Duration::from_secs(30);
+const CALM_ALONE: Duration = Duration::from_secs(20);
 /// After a restart: times the target that may cross a threshold of before the fault.
 const CROSSED_CALM: f64 = 2.0;
 /// After a restart: how long a share above that is taken for the fault and not for a new normal.
