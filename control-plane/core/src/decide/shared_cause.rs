@@ -205,9 +205,7 @@ impl SharedCause {
         let since_probe = view.now.since(off.probe.since);
         let slices = view.windows.pushed().saturating_sub(off.probe.from) as usize;
         let (needed, needed_last) = off.probes_needed();
-        self.test = (slices >= 1)
-            .then(|| test(view, slices, needed))
-            .flatten();
+        self.test = (slices >= 1).then(|| test(view, slices, needed)).flatten();
         let expected = self.test.map_or(0.0, |(test, _)| test.expected);
         let last = off.probe.deadline >= PROBE_DEADLINE_MAX && since_probe >= off.probe.deadline;
         let enough = expected >= needed || (last && expected >= needed_last);

@@ -169,7 +169,11 @@ impl Track {
 /// one replica only.
 fn worst(view: &View<'_>) -> Option<BTreeMap<ReplicaName, Entry>> {
     let replicas = view.present.replicas();
-    let others = || replicas.iter().filter(|(name, _)| !view.named.contains_key(**name));
+    let others = || {
+        replicas
+            .iter()
+            .filter(|(name, _)| !view.named.contains_key(**name))
+    };
     let shares = others().filter_map(|(name, it)| Some((share(it.crossed, it.started)?, *name)));
     let (times, worst) = shares.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (others().count() > 1).then(|| {

@@ -3,10 +3,10 @@
 use hedgerow_sim::scenario::{Fault, FaultKind, Lie};
 use hedgerow_sim::{Scenario, Variation};
 
-use crate::runs::{SEEDS, Spread, line, one, outcomes, seeds, shipped, threshold};
+use crate::runs::{PROOF, SEEDS, Spread, line, one, outcomes, seeds, shipped, threshold};
 
 const FROM_S: u64 = 40;
-const SECONDS: u64 = 90;
+const SECONDS: u64 = if PROOF { 90 } else { 60 };
 const MOVES: f64 = 0.05;
 
 fn fleet(liars: Option<(usize, Lie)>) -> Scenario {
@@ -20,7 +20,7 @@ fn fleet(liars: Option<(usize, Lie)>) -> Scenario {
     scenario
 }
 
-fn moves_nothing(calls_per_s: f64, count: usize, proven: bool) {
+fn moves_nothing(calls_per_s: f64, count: usize, holds: bool) {
     let variation = Variation {
         calls_per_s: Some(calls_per_s),
         ..Variation::default()
@@ -58,9 +58,7 @@ fn moves_nothing(calls_per_s: f64, count: usize, proven: bool) {
         );
         most = most.max(moved.most).max(-moved.least);
     }
-    if proven {
-        assert!(most < 100.0 * MOVES, "{most} %");
-    }
+    assert!(!holds || most < 100.0 * MOVES, "{most} %");
 }
 
 #[test]
@@ -71,4 +69,13 @@ fn one_liar_of_a_hundred_does_not_move_the_threshold() {
 #[test]
 fn ten_liars_of_a_hundred_do_not_move_the_threshold() {
     moves_nothing(2000.0, 10, true);
+}
+
+/// An open end: a liar that says that nothing crosses is told from a lucky one the later, the fewer
+/// calls it has. What is reached is printed.
+#[test]
+fn ten_liars_of_a_hundred_with_few_calls() {
+    if PROOF {
+        moves_nothing(200.0, 10, false);
+    }
 }

@@ -5,10 +5,10 @@
 //! cargo test --release -p hedgerow-sim --test suite -- --nocapture
 //! ```
 //!
-//! Without optimisation a run takes thirty times as long. A debug build therefore runs **one** seed
-//! of each scenario, shortened where a line of the test says so, and checks only what has to hold in
-//! every single run: bounds on medians and on counts over seeds say nothing of one. Only the release
-//! build is the proof.
+//! Without optimisation a run takes many times as long. A debug build therefore runs **one** seed of
+//! each scenario, some of them shortened (where [`runs::PROOF`] is asked for), and checks only what
+//! has to hold in every single run: bounds on medians and on counts over seeds say nothing of one. What
+//! is only printed, it leaves out. The release build alone is the proof.
 //!
 //! In every run of all tests the budget holds in each second, by the controller's own check and by
 //! the world's count, and where nobody lies no report is refused.
