@@ -281,6 +281,7 @@ fn learn(
         windows,
         mode: memory.mode,
         mode_from: memory.mode_from,
+        named: &memory.named,
         base: &memory.base,
         crossed: crossed_share(windows, present, memory),
         target: crossing,
@@ -311,6 +312,7 @@ fn ask_what_it_wins(
         now,
         route,
         windows,
+        named: &memory.named,
         mode: memory.mode,
         mode_from: memory.mode_from,
         probability: memory.probability,
@@ -378,6 +380,9 @@ fn follow(
     // Too few calls: the last good one is held.
 }
 
+/// Share of hedges sent to replicas not named from which they tell how much is shared.
+const SENT_ELSEWHERE_MIN: f64 = 0.5;
+
 /// How much of slowness is shared, over the last minute at most and not before the mode began.
 fn phi(windows: &Windows, policy: &Policy, memory: &Memory) -> Option<Phi> {
     let slices = windows.pushed().saturating_sub(memory.mode_from) as usize;
@@ -385,6 +390,10 @@ fn phi(windows: &Windows, policy: &Policy, memory: &Memory) -> Option<Phi> {
     let hedge = window.hedge();
     let hedges = hedge.count();
     if hedges == 0 || !memory.mode.hedges() {
+        return None;
+    }
+    // What most of them met is a replica's own fault: of a shared cause they say nothing.
+    if shared_cause::sent_elsewhere(&window, &memory.named) < SENT_ELSEWHERE_MIN {
         return None;
     }
     let threshold = InForce::of(memory, policy).threshold?;

@@ -9,9 +9,13 @@ use crate::moment::Moment;
 use crate::view::Named;
 use crate::window::{Lookback, ReplicaCounts, WINDOW_CALLS, WINDOW_MAX, WINDOW_MIN, Windows};
 
-/// Calls a replica must have had to be named.
+/// Calls that a route must have had for anybody to be judged, and a named replica to be let go.
 const CALLS_MIN: u64 = 100;
-/// Of these, those that crossed or failed.
+/// Calls a replica must have had to be named. A dead one gets hardly any from agents that take the
+/// less loaded of two: of two hundred calls a second on ten replicas, three or four.
+const CALLS_TO_NAME: u64 = 20;
+/// Of these, those that crossed or failed: this, and the standard errors below, are what keeps chance
+/// away. Ten of twenty, where one is expected, it does once in ten million times.
 const EVENTS_MIN: u64 = 10;
 /// Times the others' share to be named.
 const TIMES_TO_NAME: f64 = 2.0;
@@ -130,7 +134,7 @@ fn over(counts: &Counts<'_>, kind: Named, floor: f64) -> Vec<(Named, ReplicaName
     let mut found = Vec::new();
     for (replica, own) in counts {
         let (events, calls) = events(own, kind);
-        if calls < CALLS_MIN || events < EVENTS_MIN {
+        if calls < CALLS_TO_NAME || events < EVENTS_MIN {
             continue;
         }
         let Some(reference) = reference(counts, replica, kind, floor) else {

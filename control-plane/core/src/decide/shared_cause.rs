@@ -1,13 +1,17 @@
 //! Off where calls are slow for a cause their hedges share, and on again once probes show that they
 //! no longer do.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Mode, OffReason};
+use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::latency::{LogRank, log_rank};
 
 use super::all_slow::{self, Base};
 use super::latch::{Findings, LEAST_STAY, TICKS_OVER, Tripped};
+use super::naming::Entry;
+use super::primaries::share;
 use super::words::times;
 use crate::moment::Moment;
 use crate::view::Evidence;
@@ -47,7 +51,7 @@ const PROBE_EXPECTED_LAST: f64 = 5.0;
 const PROBE_EXPECTED_POOR: (f64, f64) = (100.0, 40.0);
 
 /// How long the median must have been as before to let go without enough probes.
-const CALM_ALONE: Duration = Duration::from_secs(30);
+const CALM_ALONE: Duration = Duration::from_secs(20);
 /// After a restart: times the target that may cross a threshold of before the fault.
 const CROSSED_CALM: f64 = 2.0;
 /// After a restart: how long a share above that is taken for the fault and not for a new normal.
@@ -96,6 +100,8 @@ pub(crate) struct View<'a> {
     pub(crate) mode: Mode,
     /// Slices pushed when they got it.
     pub(crate) mode_from: u64,
+    /// Replicas that are at fault by themselves.
+    pub(crate) named: &'a BTreeMap<ReplicaName, Entry>,
     /// Median and base of this tick.
     pub(crate) base: &'a Base,
     /// The share of the healthy majority's calls that crossed in the present window; None without
@@ -165,7 +171,7 @@ impl SharedCause {
         }
         let slices = view.windows.pushed().saturating_sub(view.mode_from) as usize;
         self.test = if view.mode == Mode::On && slices >= WINDOW.0 {
-            test(view.windows, WINDOW.1.min(slices), EXPECTED)
+            test(view, WINDOW.1.min(slices), EXPECTED)
         } else {
             None
         };
@@ -199,9 +205,7 @@ impl SharedCause {
         let since_probe = view.now.since(off.probe.since);
         let slices = view.windows.pushed().saturating_sub(off.probe.from) as usize;
         let (needed, needed_last) = off.probes_needed();
-        self.test = (slices >= 1)
-            .then(|| test(view.windows, slices, needed))
-            .flatten();
+        self.test = (slices >= 1).then(|| test(view, slices, needed)).flatten();
         let expected = self.test.map_or(0.0, |(test, _)| test.expected);
         let last = off.probe.deadline >= PROBE_DEADLINE_MAX && since_probe >= off.probe.deadline;
         let enough = expected >= needed || (last && expected >= needed_last);
@@ -309,7 +313,8 @@ impl Probe {
 }
 
 /// Hedges against the primaries' curve of the same window, grown until enough is expected.
-fn test(windows: &Windows, slices_max: usize, expected: f64) -> Option<(LogRank, Duration)> {
+fn test(view: &View<'_>, slices_max: usize, expected: f64) -> Option<(LogRank, Duration)> {
+    let windows = view.windows;
     // About as many answers are expected as hedges ended; counting those is cheap, the test is not.
     let likely = windows.grown(WINDOW.0.min(slices_max), slices_max, |window| {
         window.parts().map(ended).sum::<u64>() as f64 >= expected * LIKELY
@@ -317,7 +322,7 @@ fn test(windows: &Windows, slices_max: usize, expected: f64) -> Option<(LogRank,
     let mut slices = likely.slices();
     loop {
         let window = windows.over(slices);
-        let found = test_on(&window);
+        let found = test_on(&window, view.named);
         let enough = found.is_some_and(|test| test.expected >= expected);
         if enough || slices >= slices_max || window.slices() + GROUP < slices {
             return found.map(|test| (test, window.span()));
@@ -330,13 +335,45 @@ fn ended(slice: &Slice) -> u64 {
     slice.hedge_done.count() + slice.hedge_censored.count()
 }
 
-pub(crate) fn test_on(window: &Lookback<'_>) -> Option<LogRank> {
+/// The test on the hedges that were not sent to a named replica.
+///
+/// With two replicas, one of them dead, all hedges of the other's slow calls go to the dead one: that
+/// none of these answers says nothing of a shared cause. Where hedges ended is not known, only where
+/// they were sent. So the answers expected are those of the hedges sent elsewhere, and all there were
+/// count as theirs: an error is on the side of hedging.
+pub(crate) fn test_on(
+    window: &Lookback<'_>,
+    named: &BTreeMap<ReplicaName, Entry>,
+) -> Option<LogRank> {
     let hedges = window.hedge();
     if hedges.count() == 0 {
         return None;
     }
     let test = log_rank(&window.primary().curve(), &hedges.done, &hedges.censored);
-    test.z.is_some().then_some(test)
+    let expected = test.expected * sent_elsewhere(window, named);
+    (expected > 0.0).then(|| LogRank {
+        observed: test.observed,
+        expected,
+        z: Some((test.observed - expected) / expected.sqrt()),
+        ratio: Some(test.observed / expected),
+    })
+}
+
+/// The share of a window's hedges that were sent to replicas not named; 1 without hedges.
+pub(crate) fn sent_elsewhere(window: &Lookback<'_>, named: &BTreeMap<ReplicaName, Entry>) -> f64 {
+    if named.is_empty() {
+        return 1.0;
+    }
+    let (mut all, mut to_named) = (0, 0);
+    for (name, counts) in window.replicas() {
+        all += counts.hedged;
+        if named.contains_key(name) {
+            to_named += counts.hedged;
+        }
+    }
+    // An agent tells of its busiest replicas only: the totals have the others' hedges.
+    let all = all.max(window.totals().hedges());
+    1.0 - share(to_named, all).unwrap_or(0.0)
 }
 
 fn why_slow(view: &View<'_>) -> Findings {

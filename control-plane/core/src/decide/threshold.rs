@@ -10,8 +10,10 @@ use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::units::Threshold;
 
 use super::naming::Entry;
-use super::primaries::{Healthy, healthy};
+use super::primaries::{Healthy, healthy, share};
 use super::recent::Recent;
+use crate::moment::Moment;
+use crate::view::Named;
 use crate::window::{Lookback, Windows};
 
 /// The slow window, in multiples of the present one.
@@ -25,6 +27,12 @@ const TRIM_CALLS: u64 = 500;
 const TRIM_GAIN: f64 = 0.3;
 /// How far the trim goes either way.
 const TRIM_MAX: f64 = 0.2;
+/// Times the threshold before, above which a rise is looked at without the worst replica.
+const JUMP: f64 = 1.3;
+/// Ticks a jump that one replica makes is not followed: with 200 calls a second it takes five to name
+/// one that is dead.
+const DOUBTED_TICKS: u32 = 5;
+
 /// What is remembered of the threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Track {
@@ -33,6 +41,8 @@ pub(crate) struct Track {
     recent: Recent,
     /// What the target is multiplied by.
     trim: f64,
+    /// Ticks in a row in which a jump was put down to one replica.
+    doubted: u32,
 }
 
 impl Default for Track {
@@ -41,6 +51,7 @@ impl Default for Track {
             value: None,
             recent: Recent::default(),
             trim: 1.0,
+            doubted: 0,
         }
     }
 }
@@ -92,7 +103,31 @@ impl Track {
             .and_then(|primaries| earliest(&primaries.curve(), tail));
         // Where one is not known, as when nearly all is still in flight, the other has to do.
         if let Some(value) = fast.max(slow) {
-            self.take(value);
+            let believed = self.believed(view, tail, value);
+            self.take(believed);
+        }
+    }
+
+    /// The value, or where a jump to it is one replica's doing alone, what it is without that one:
+    /// for a few ticks, within which a replica at fault is named, and left out for that.
+    fn believed(&mut self, view: &View<'_>, tail: f64, value: Duration) -> Duration {
+        let Some(before) = self.value.filter(|it| value > it.mul_f64(JUMP)) else {
+            self.doubted = 0;
+            return value;
+        };
+        if self.doubted >= DOUBTED_TICKS {
+            return value;
+        }
+        let without = worst(view).and_then(|named| {
+            let others = healthy(view.windows, view.present, &named);
+            earliest(&others.curve(), tail)
+        });
+        match without {
+            Some(without) if without <= before.mul_f64(JUMP) => {
+                self.doubted += 1;
+                before.max(without)
+            }
+            _ => value,
         }
     }
 
@@ -128,6 +163,29 @@ impl Track {
         self.trim *= off.clamp(0.5, 2.0).powf(TRIM_GAIN);
         self.trim = self.trim.clamp(1.0 - TRIM_MAX, 1.0 + TRIM_MAX);
     }
+}
+
+/// The named replicas and the one that crosses most of the others, by its share; None where there is
+/// one replica only.
+fn worst(view: &View<'_>) -> Option<BTreeMap<ReplicaName, Entry>> {
+    let replicas = view.present.replicas();
+    let others = || {
+        replicas
+            .iter()
+            .filter(|(name, _)| !view.named.contains_key(**name))
+    };
+    let shares = others().filter_map(|(name, it)| Some((share(it.crossed, it.started)?, *name)));
+    let (times, worst) = shares.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (others().count() > 1).then(|| {
+        let mut named = view.named.clone();
+        let entry = Entry {
+            named: Named::Slow,
+            since: Moment::from_millis(0),
+            times,
+        };
+        named.insert(worst.clone(), entry);
+        named
+    })
 }
 
 /// The tail's quantile, or where the curve is flat before it the near end: an agent by itself takes

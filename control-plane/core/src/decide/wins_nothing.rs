@@ -19,14 +19,15 @@
 //! shown to be under a fifth. That none is seen, for want of calls, is never a verdict: with few
 //! held out nothing is shown either way, and hedging stays on.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use hedgerow_protocol::directive::Mode;
-use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::ids::{ReplicaName, RouteKey};
 use hedgerow_protocol::latency::{Histogram, bucket_of, lower_edge_us, upper_edge_us};
 
 use super::latch::Findings;
+use super::naming::Entry;
 use super::shared_cause;
 use super::words::latency;
 use crate::moment::Moment;
@@ -95,6 +96,8 @@ pub(crate) struct View<'a> {
     pub(crate) now: Moment,
     pub(crate) route: &'a RouteKey,
     pub(crate) windows: &'a Windows,
+    /// Replicas that are at fault by themselves.
+    pub(crate) named: &'a BTreeMap<ReplicaName, Entry>,
     /// The mode agents have had, and slices pushed when they got it.
     pub(crate) mode: Mode,
     pub(crate) mode_from: u64,
@@ -167,7 +170,7 @@ impl Minute {
     fn add_up(sums: &WinsNothing, view: &View<'_>) -> Option<Self> {
         let threshold = view.threshold.filter(|_| !sums.broken)?;
         let window = view.windows.over(WINDOW_MAX);
-        let test = shared_cause::test_on(&window)?;
+        let test = shared_cause::test_on(&window, view.named)?;
         Some(Self {
             at: view.now,
             threshold,
