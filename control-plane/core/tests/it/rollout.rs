@@ -345,3 +345,24 @@ fn u07_a_stage_in_which_nothing_may_be_hedged_lasts() {
     world.seconds(3, &[(route(), CALLS)]);
     assert_eq!(rollout(&world).unwrap().stage, 2);
 }
+
+#[test]
+fn u07_a_persons_word_on_a_route_is_for_the_share_as_well() {
+    let mut world = rolling();
+    world.seconds(20, &[(route(), CALLS)]);
+    let slower = Traffic {
+        usual_ms: 50,
+        ..CALLS
+    };
+    let modes = |world: &World| {
+        let each = world.agents.values().map(|it| it.mode(&route()));
+        each.collect::<Vec<_>>()
+    };
+    world.seconds(30, &[(route(), slower)]);
+    let off = Mode::Probing(OffReason::SharedSlowdown);
+    assert_eq!(modes(&world), [off; AGENTS as usize]);
+    world.ordered(Order::AcceptBase { route: route() }).unwrap();
+    world.seconds(40, &[(route(), slower)]);
+    assert!(rollout(&world).is_some());
+    assert_eq!(modes(&world), [Mode::On; AGENTS as usize]);
+}
