@@ -32,6 +32,7 @@ pub const ASSUMED: &[&str] = &[
     "a hedge is as slow as any call of its minute, and shares with its own call what was measured \
      to be shared; nothing, where too few hedges were sent to measure it",
     "the load of the hedges makes nothing slower",
+    "a goal, or a pool's objective, is not followed: the policy's percentile and its own budget are",
     "where hedging was switched off for a slowness that all replicas shared, it would have been so \
      under this policy",
 ];

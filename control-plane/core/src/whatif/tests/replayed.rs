@@ -9,7 +9,7 @@ use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 
 use crate::minute::{Known, Minute};
 use crate::moment::Moment;
-use crate::whatif::{Percentile, replay};
+use crate::whatif::{ASSUMED, Percentile, replay};
 
 /// `counts`: milliseconds and how many.
 fn sparse(counts: &[(u64, u64)]) -> SparseHistogram {
@@ -158,4 +158,22 @@ fn a_percentile_that_depends_on_stopped_calls_is_not_known() {
     let [p50, .., p99_9] = replayed.unhedged;
     assert!(p50.is_some());
     assert_eq!(p99_9, None);
+}
+
+#[test]
+fn a_goal_and_a_pool_are_replayed_as_the_percentile_and_it_is_said() {
+    let with_goal = policy(|it| it.goal = Some(0.99));
+    let pooled = policy(|it| {
+        it.pool = Some("checkout".into());
+        it.objective_ms = Some(100.0);
+    });
+    let plain = replay(&hour(), &policy(|_| ()));
+    for it in [with_goal, pooled] {
+        assert_eq!(replay(&hour(), &it), plain);
+    }
+    assert!(
+        ASSUMED
+            .iter()
+            .any(|it| it.contains("a goal, or a pool's objective, is not"))
+    );
 }
