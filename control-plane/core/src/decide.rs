@@ -242,7 +242,8 @@ fn learn(
 ) -> Option<Findings> {
     let now = situation.now;
     let rate = arming::rate(windows, budget::RATE_SLICES);
-    memory.arming = arming::arm(rate, situation.agents, policy, memory.arming);
+    let budget = situation.budget(policy);
+    memory.arming = arming::arm(rate, situation.agents, budget, memory.arming);
     let crossing = InForce::of(memory, policy).crossing;
     let floors = naming::Floors {
         crossed: crossing / 2.0,

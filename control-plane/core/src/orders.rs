@@ -416,6 +416,9 @@ impl Controller {
         for key in &routes {
             if let Some(route) = self.routes.get_mut(key) {
                 route.memory = remembered(route, &outcome);
+                if let Some(trial) = &mut route.trial {
+                    outcome.tell(&mut trial.memory);
+                }
                 route.mark(Mark {
                     at: now,
                     kind: MarkKind::Policy,
@@ -497,16 +500,23 @@ fn remembered(route: &Route, outcome: &Outcome) -> Memory {
     let mut memory = taken_over
         .map_or(&route.memory, |trial| &trial.memory)
         .clone();
-    match outcome {
-        Outcome::Release(_) => memory.release(),
-        Outcome::AcceptBase(_) => memory.accept_base(),
-        Outcome::Policy(_)
-        | Outcome::Kill(..)
-        | Outcome::Rollout(_)
-        | Outcome::StartSwitchback(..)
-        | Outcome::StopSwitchback(_) => {}
-    }
+    outcome.tell(&mut memory);
     memory
+}
+
+impl Outcome {
+    /// A person's word on what is remembered of a route, by the policy in force or by a rollout's.
+    fn tell(&self, memory: &mut Memory) {
+        match self {
+            Self::Release(_) => memory.release(),
+            Self::AcceptBase(_) => memory.accept_base(),
+            Self::Policy(_)
+            | Self::Kill(..)
+            | Self::Rollout(_)
+            | Self::StartSwitchback(..)
+            | Self::StopSwitchback(_) => {}
+        }
+    }
 }
 
 /// A mode as `off: errors`.

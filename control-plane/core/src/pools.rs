@@ -25,7 +25,7 @@ impl Controller {
             let policy = self.rules.policies.get(&key.dependency);
             let policy = policy.map(|it| &*it.policy);
             let pool = policy.and_then(|policy| policy.pool());
-            if route.lent.as_ref().map(|lent| &lent.pool) != pool {
+            if route.lent_by(pool).is_none() {
                 route.lent = None;
             }
             if let Some((policy, pool)) = policy.zip(pool)

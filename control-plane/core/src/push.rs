@@ -298,7 +298,11 @@ impl Controller {
             return;
         }
         for (key, credit) in self.credits.remove(&connection).unwrap_or_default() {
-            if let Some(directive) = directives.iter_mut().find(|it| it.route == key) {
+            // By a rollout's policy it may be told to hedge nothing, where the others hedge.
+            let hedges =
+                |it: &&mut Directive| it.mode == Mode::On && it.live.probability.get() > 0.0;
+            let mut directives = directives.iter_mut();
+            if let Some(directive) = directives.find(|it| it.route == key).filter(hedges) {
                 directive.start_credit = credit;
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use hedgerow_protocol::directive::{LiveValues, Mode, Stamp};
-use hedgerow_protocol::ids::{Epoch, ModeSequence, ReplicaName, Revision, RouteKey};
+use hedgerow_protocol::ids::{Epoch, ModeSequence, PoolName, ReplicaName, Revision, RouteKey};
 use hedgerow_protocol::report::{RouteReport, Totals};
 
 use crate::decide::Decision;
@@ -194,6 +194,11 @@ impl Route {
             switchbacks: Switchbacks::default(),
             view: None,
         }
+    }
+
+    /// What a pool lends it, if it is this one that did.
+    pub(crate) fn lent_by(&self, pool: Option<&PoolName>) -> Option<&Lent> {
+        self.lent.as_ref().filter(|lent| Some(&lent.pool) == pool)
     }
 
     /// The next sequence, never used before.

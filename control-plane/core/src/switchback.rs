@@ -48,7 +48,8 @@ pub(crate) struct Switchback {
     reason: String,
     started: Moment,
     rounds: u32,
-    /// Under which policy and since when on: another one ends it.
+    /// Under which policy and since when on: another one ends it, also where only a share of the
+    /// agents is to hold it.
     revision: Revision,
     on_since: Moment,
     /// Which half is being measured.

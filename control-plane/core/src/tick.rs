@@ -205,7 +205,6 @@ impl Controller {
             .values()
             .find(|kill| kill.engaged && covers(&kill.scope, key))
             .map(|kill| kill.actor.name.as_str());
-        let pool = policy.and_then(Policy::pool);
         let situation = Situation {
             now,
             started: self.started,
@@ -216,7 +215,7 @@ impl Controller {
             replicas_per_agent_max: route.census.replicas_max,
             utilisation: self.utilisation.get(&key.dependency).copied(),
             paused: route.switchbacks.pauses(now),
-            lent: route.lent.as_ref().filter(|lent| Some(&lent.pool) == pool),
+            lent: route.lent_by(policy.and_then(Policy::pool)),
         };
         decide(key, &route.windows, &situation, memory)
     }

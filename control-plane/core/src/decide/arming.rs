@@ -11,8 +11,7 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::policy::Policy;
-use hedgerow_protocol::units::Ratio;
+use hedgerow_protocol::units::{Budget, Ratio};
 
 use super::budget::BURST_SHARE;
 use crate::window::Windows;
@@ -56,19 +55,21 @@ pub(crate) fn rate(windows: &Windows, slices: usize) -> Option<f64> {
     (calls > 0.0 && seconds > 0.0).then(|| calls / seconds)
 }
 
-/// Which share is to be armed at a time, where `agents` make `rate` calls a second together. None:
-/// everyone. `held` is what is so far; without calls it stays.
+/// Which share is to be armed at a time, where `agents` make `rate` calls a second together and may
+/// hedge a `budget` of them, the one that is lent where a pool lends: an armed agent hedges each of
+/// its calls at most, so that a smaller share could not spend it. None: everyone. `held` is what is
+/// so far; without calls it stays.
 pub(crate) fn arm(
     rate: Option<f64>,
     agents: u64,
-    policy: &Policy,
+    budget: Budget,
     held: Option<Armed>,
 ) -> Option<Armed> {
     let (Some(rate), true) = (rate, agents > 0) else {
         return held;
     };
     let agents = agents as f64;
-    let budget = policy.budget().get();
+    let budget = budget.get();
     let wanted = ((BURST_SHARE * rate).max(BURST_HEDGES) / agents).max(budget);
     let share = held.map_or(1.0, |held| held.share.get());
     let share = if (wanted - share).abs() > MOVED_MIN * share {

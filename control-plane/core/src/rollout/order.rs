@@ -266,7 +266,9 @@ impl Controller {
                 reverted.iter().map(|it| it.policy.dependency()).collect()
             }
             Outcome::Rollout(RolloutOutcome::Advanced(it)) => {
-                self.watches.remove(&it.state.dependency);
+                // What was found worse while the step was being stored goes back all the same.
+                self.watches
+                    .retain(|of, watch| *of != it.state.dependency || watch.reverting.is_some());
                 for key in self.routes_in(&it.state.dependency) {
                     let route = self.routes.get_mut(&key);
                     if let Some(trial) = route.and_then(|it| it.trial.as_mut()) {

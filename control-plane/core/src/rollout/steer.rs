@@ -227,7 +227,7 @@ impl Look {
         if ended == 0 {
             return;
         }
-        if trial.durable.mode == meant(rollout.next.policy.intent()) {
+        if trial.durable.mode == meant(rollout.next.policy.intent()) && !trial.is_held_back() {
             self.calls += ended;
         } else if let Some(decision) = &trial.decision {
             self.ineffective
@@ -244,7 +244,9 @@ impl Look {
             old: demand(&old, told(route.live)),
         };
         figures.push(demand);
-        let line = rate_line(Some(rollout.next.policy.budget().get()), None);
+        let policy = &rollout.next.policy;
+        let lent = route.lent_by(policy.pool()).map(|it| it.budget.get());
+        let line = rate_line(Some(policy.budget().get()), lent);
         // Where the rest wants as many, it is not the policy's doing.
         if let Some(wanted) = demand.new.filter(|it| *it > line)
             && demand.old.is_none_or(|old| old <= line)

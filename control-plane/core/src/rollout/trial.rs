@@ -76,6 +76,17 @@ impl Trial {
         Self::new(memory, place)
     }
 
+    /// Whether nothing is hedged though it is on, for reasons that are not the policy's own: the
+    /// dependency is too busy, or a switchback compares. What is seen then says nothing of the
+    /// policy.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.decision.as_ref().is_some_and(|decision| {
+            decision.mode.hedges()
+                && decision.live.probability.get() <= 0.0
+                && decision.no_gain.is_none()
+        })
+    }
+
     /// What is believed and not stored.
     pub(crate) fn unsettled(&self) -> Option<&Place> {
         (self.believed.sequence > self.durable.sequence).then_some(&self.believed)

@@ -17,6 +17,7 @@ use hedgerow_protocol::policy::{Intent, Policy};
 use hedgerow_protocol::units::{Ratio, Threshold};
 
 use super::percentile::Percentile;
+use crate::alert::rate_line;
 use crate::decide::goal::{Aim, look};
 use crate::minute::Minute;
 use crate::moment::Moment;
@@ -24,9 +25,6 @@ use crate::window::Attempts;
 
 /// Minutes of the threshold's slow side.
 const SLOW_MINUTES: usize = 5;
-/// Hedges for each call above which a minute would have raised an alert, unless the policy's budget
-/// is larger.
-const ALERT_RATE: f64 = 0.10;
 
 /// What is assumed, to be said wherever a replay is shown.
 pub const ASSUMED: &[&str] = &[
@@ -125,7 +123,7 @@ pub fn replay(minutes: &[Minute], policy: &Policy) -> Replay {
             0.0
         }
     };
-    let line = ALERT_RATE.max(1.25 * policy.budget().get());
+    let line = rate_line(Some(policy.budget().get()), None);
     Replay {
         calls,
         hedge_rate: share(sent),

@@ -7,10 +7,11 @@ use hedgerow_core::event::{ConnectionId, Departure};
 use hedgerow_protocol::arming::Arming;
 use hedgerow_protocol::directive::Mode;
 use hedgerow_protocol::ids::InstanceId;
+use hedgerow_protocol::policy::Intent;
 
 use crate::agent::Agent;
 use crate::traffic::Traffic;
-use crate::world::{World, policy, policy_with, route, set};
+use crate::world::{World, policy, policy_with, roll_out, route, set};
 
 /// One call in four is slow.
 const QUIET: Traffic = Traffic {
@@ -126,9 +127,29 @@ fn who_has_hedged_is_not_new_whatever_else_it_says() {
 }
 
 #[test]
+fn nothing_is_lent_to_whom_a_rollout_tells_to_hedge_nothing() {
+    let mut world = World::hedging();
+    let observe = policy_with(|it| it.intent = Intent::Observe);
+    world.ordered(roll_out(observe)).unwrap();
+    let from = world.pushes.len();
+    (1..=12).for_each(|number| world.join(fresh(number)));
+    world.seconds(5, &[(route(), Traffic::HEALTHY)]);
+    let lent = credits(&world, from);
+    let hedging = |mode| {
+        let new = world.agents.values().filter(|it| it.connection.0 > 10_000);
+        new.filter(|it| it.mode(&route()) == mode).count()
+    };
+    assert!(hedging(Mode::Observing) > 0 && hedging(Mode::On) > 0);
+    assert_eq!(lent.len(), hedging(Mode::On));
+    for connection in lent.keys() {
+        assert_eq!(world.agents[connection].mode(&route()), Mode::On);
+    }
+}
+
+#[test]
 fn nothing_is_lent_where_hedging_is_not_on_nor_in_turns() {
     let observing = |it: &mut hedgerow_protocol::policy::PolicyDraft| {
-        it.intent = hedgerow_protocol::policy::Intent::Observe;
+        it.intent = Intent::Observe;
     };
     let mut world = World::new();
     (1..=3).for_each(|number| world.join(Agent::new(number)));
@@ -201,7 +222,7 @@ fn nothing_is_lent_to_an_agent_whose_words_are_left_out() {
     (1..=6).for_each(|number| world.join(Agent::new(number)));
     world
         .ordered(set(policy_with(|it| {
-            it.intent = hedgerow_protocol::policy::Intent::Observe;
+            it.intent = Intent::Observe;
         })))
         .unwrap();
     let lie = Traffic {

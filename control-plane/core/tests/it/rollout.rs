@@ -8,6 +8,7 @@ use hedgerow_core::view::{PolicyView, RolloutView};
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::Intent;
+use hedgerow_protocol::units::Ratio;
 
 use crate::agent::Agent;
 use crate::traffic::Traffic;
@@ -325,4 +326,43 @@ fn u07_who_crosses_less_by_the_new_policy_is_not_taken_for_a_liar() {
     let held = world.snapshot().agents;
     let mut held = held.iter().flat_map(|it| &it.routes);
     assert!(held.all(|it| it.quarantine.is_none()));
+}
+
+#[test]
+fn u07_a_stage_in_which_nothing_may_be_hedged_lasts() {
+    let mut world = rolling();
+    let busy = |utilisation: Option<f64>| Order::SetUtilisation {
+        dependency: catalog(),
+        utilisation: utilisation.map(|value| Ratio::new(value).unwrap()),
+        valid_for: Duration::from_hours(1),
+    };
+    world.ordered(busy(Some(0.9))).unwrap();
+    world.seconds(100, &[(route(), CALLS)]);
+    let view = rollout(&world).unwrap();
+    assert_eq!(view.stage, 1);
+    assert!(view.words.contains("utilisation 0.90"), "{}", view.words);
+    world.ordered(busy(None)).unwrap();
+    world.seconds(3, &[(route(), CALLS)]);
+    assert_eq!(rollout(&world).unwrap().stage, 2);
+}
+
+#[test]
+fn u07_a_persons_word_on_a_route_is_for_the_share_as_well() {
+    let mut world = rolling();
+    world.seconds(20, &[(route(), CALLS)]);
+    let slower = Traffic {
+        usual_ms: 50,
+        ..CALLS
+    };
+    let modes = |world: &World| {
+        let each = world.agents.values().map(|it| it.mode(&route()));
+        each.collect::<Vec<_>>()
+    };
+    world.seconds(30, &[(route(), slower)]);
+    let off = Mode::Probing(OffReason::SharedSlowdown);
+    assert_eq!(modes(&world), [off; AGENTS as usize]);
+    world.ordered(Order::AcceptBase { route: route() }).unwrap();
+    world.seconds(40, &[(route(), slower)]);
+    assert!(rollout(&world).is_some());
+    assert_eq!(modes(&world), [Mode::On; AGENTS as usize]);
 }

@@ -8,7 +8,7 @@ use hedgerow_core::view::SwitchbackView;
 use hedgerow_protocol::directive::Mode;
 
 use crate::traffic::{Traffic, histogram};
-use crate::world::{World, policy_with, route, set};
+use crate::world::{World, policy_with, roll_out, route, set};
 
 /// A dependency and what hedging does to it.
 #[derive(Debug, Clone, Copy)]
@@ -232,7 +232,7 @@ fn while_it_is_off_nobody_may_hedge_and_nothing_else_changes() {
 #[test]
 fn it_ends_early_where_what_it_compares_is_gone() {
     type Disturb = fn(&mut World);
-    let cases: [(&str, Disturb, &str); 4] = [
+    let cases: [(&str, Disturb, &str); 5] = [
         (
             "kill",
             |world| {
@@ -245,6 +245,15 @@ fn it_ends_early_where_what_it_compares_is_gone() {
             |world| {
                 world
                     .ordered(set(policy_with(|it| it.budget = 0.05)))
+                    .unwrap();
+            },
+            "the policy was changed",
+        ),
+        (
+            "rollout",
+            |world| {
+                world
+                    .ordered(roll_out(policy_with(|it| it.budget = 0.05)))
                     .unwrap();
             },
             "the policy was changed",
@@ -336,6 +345,11 @@ fn what_cannot_be_compared_is_not_begun() {
     let refused = world.ordered(start(3)).unwrap_err().to_string();
     assert!(refused.contains("runs on catalog get already"), "{refused}");
     world.ordered(stop()).unwrap();
+    world
+        .ordered(roll_out(policy_with(|it| it.budget = 0.05)))
+        .unwrap();
+    let refused = world.ordered(start(3)).unwrap_err().to_string();
+    assert!(refused.contains("in force in steps"), "{refused}");
     world.kill(true).unwrap();
     let refused = world.ordered(start(3)).unwrap_err().to_string();
     assert!(refused.contains("expected it to be on"), "{refused}");

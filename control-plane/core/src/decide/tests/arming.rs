@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::ids::DependencyName;
+use hedgerow_protocol::ids::{DependencyName, PoolName};
 use hedgerow_protocol::policy::{Policy, PolicyDraft};
 use hedgerow_protocol::report::Totals;
 use hedgerow_protocol::units::{Budget, Ratio};
@@ -10,9 +10,10 @@ use hedgerow_protocol::units::{Budget, Ratio};
 use super::agent::route;
 use crate::decide::arming::{Armed, arm};
 use crate::decide::budget::Pushed;
-use crate::decide::{Situation, decide};
+use crate::decide::{Live, Situation, decide};
 use crate::memory::Memory;
 use crate::moment::Moment;
+use crate::share::Lent;
 use crate::window::{Slice, Windows};
 
 fn policy(budget: f64) -> Policy {
@@ -43,7 +44,7 @@ fn a_share_is_armed_where_all_tokens_at_once_are_more_than_a_tenth_of_the_calls(
         (1_000, 1_000.0, 0.25, 0.25, 10),
         (20, 50.0, 0.08, 0.5, 40), // ten hedges at once harm nobody
     ] {
-        let found = arm(Some(rate), agents, &policy(budget), None).unwrap();
+        let found = arm(Some(rate), agents, Budget::clamped(budget), None).unwrap();
         let case = format!("{agents} agents, {rate} calls/s at {budget}: {found:?}");
         assert!((found.share.get() - share).abs() < 1e-9, "{case}");
         assert_eq!(found.epoch, Duration::from_secs(turn), "{case}");
@@ -56,7 +57,7 @@ fn a_share_is_armed_where_all_tokens_at_once_are_more_than_a_tenth_of_the_calls(
         (1, 1.0),
         (0, 5.0),
     ] {
-        let found = arm(Some(rate), agents, &policy(0.08), None);
+        let found = arm(Some(rate), agents, Budget::clamped(0.08), None);
         assert_eq!(found, None, "{agents} agents, {rate} calls/s");
     }
 }
@@ -64,7 +65,7 @@ fn a_share_is_armed_where_all_tokens_at_once_are_more_than_a_tenth_of_the_calls(
 #[test]
 fn the_share_moves_only_by_more_than_a_tenth_and_not_without_calls() {
     let held = Some(armed(0.1, 20));
-    let next = |rate: Option<f64>| arm(rate, 10_000, &policy(0.08), held);
+    let next = |rate: Option<f64>| arm(rate, 10_000, Budget::clamped(0.08), held);
     assert_eq!(next(Some(10_900.0)), held);
     assert_eq!(next(Some(9_100.0)), held);
     assert_eq!(next(None), held);
@@ -74,10 +75,16 @@ fn the_share_moves_only_by_more_than_a_tenth_and_not_without_calls() {
     assert_eq!(next(Some(200_000.0)), None);
     // Everybody is armed until that is a tenth too many, and again when a tenth more would be right.
     let rate = Some(95_000.0);
-    assert_eq!(arm(rate, 10_000, &policy(0.08), None), None);
+    assert_eq!(arm(rate, 10_000, Budget::clamped(0.08), None), None);
     let most = Some(armed(0.95, 20));
-    assert_eq!(arm(Some(100_000.0), 10_000, &policy(0.08), most), most);
-    assert_eq!(arm(Some(105_000.0), 10_000, &policy(0.08), most), None);
+    assert_eq!(
+        arm(Some(100_000.0), 10_000, Budget::clamped(0.08), most),
+        most
+    );
+    assert_eq!(
+        arm(Some(105_000.0), 10_000, Budget::clamped(0.08), most),
+        None
+    );
 }
 
 #[test]
@@ -102,17 +109,16 @@ fn a_second_over_budget_is_one_beyond_what_the_armed_can_send() {
     assert!(!pushed.exceeded_by(&slice(10_000)));
 }
 
-#[test]
-fn a_hundred_thousand_agents_at_a_call_a_second_are_armed_a_tenth_at_a_time() {
+/// What agents are told in thirty seconds of so many calls or a few more.
+fn told((agents, calls): (u64, u64), policy: &Policy, lent: Option<&Lent>) -> Vec<Live> {
     let mut windows = Windows::new();
-    let policy = policy(0.08);
     let (mut memory, mut now) = (Memory::new(Moment::default()), Moment::default());
     let mut told = Vec::new();
     for second in 0..30 {
         now = now.plus(Duration::from_secs(1));
-        let calls = 100_000 + 300 * (second % 3);
+        let calls = calls + calls / 333 * (second % 3);
         let slice = Slice {
-            reports: 100_000,
+            reports: agents,
             totals: Totals {
                 started: calls,
                 finished: calls,
@@ -124,13 +130,13 @@ fn a_hundred_thousand_agents_at_a_call_a_second_are_armed_a_tenth_at_a_time() {
         let situation = Situation {
             now,
             started: Moment::default(),
-            policy: Some(&policy),
+            policy: Some(policy),
             killed_by: None,
-            agents: 100_000,
+            agents,
             agents_stale: 0,
             replicas_per_agent_max: 4,
             paused: false,
-            lent: None,
+            lent,
             utilisation: None,
         };
         let (decision, next) = decide(&route(), &windows, &situation, &memory);
@@ -138,9 +144,35 @@ fn a_hundred_thousand_agents_at_a_call_a_second_are_armed_a_tenth_at_a_time() {
         told.push(decision.live);
         assert!(!decision.over_budget);
     }
+    told
+}
+
+#[test]
+fn a_hundred_thousand_agents_at_a_call_a_second_are_armed_a_tenth_at_a_time() {
+    let told = told((100_000, 100_000), &policy(0.08), None);
     for live in &told {
         assert_eq!(live.arming, told[0].arming, "no tick draws anew");
         assert!((live.cap - 1.0).abs() < 1e-12);
     }
     assert_eq!(told[0].arming, Some(armed(0.1, 20)));
+}
+
+#[test]
+fn never_fewer_are_armed_than_can_spend_what_a_pool_lends() {
+    let lent = |share: f64| Lent {
+        pool: PoolName::new("checkout").unwrap(),
+        budget: Budget::clamped(share),
+        own: Budget::clamped(0.02),
+    };
+    for (share, expected) in [(0.1, 0.1), (0.05, 0.05), (0.002, 0.03)] {
+        let lent = lent(share);
+        let live = told((100_000, 30_000), &policy(0.02), Some(&lent))[29];
+        let arming = live.arming.unwrap();
+        assert!(
+            (arming.share.get() - expected).abs() < 1e-9,
+            "{share}: {arming:?}"
+        );
+        // What an armed agent earns a call: a hedge at most, or what is beyond it is never spent.
+        assert!(live.budget.get() <= arming.share.get() + 1e-9);
+    }
 }

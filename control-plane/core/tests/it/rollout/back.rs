@@ -345,3 +345,32 @@ fn p05_the_numbers_of_a_rollout_that_was_taken_back_are_not_given_again() {
             .all(|(_, it)| *it <= sequence(&world))
     );
 }
+
+#[test]
+fn u07_a_share_found_worse_while_its_next_step_is_being_stored_goes_back_all_the_same() {
+    let mut world = rolling();
+    world.store.answers = Answers::Later;
+    world.order(Order::AdvanceRollout {
+        dependency: catalog(),
+        expected: None,
+    });
+    let failing = Traffic {
+        errors: 0.04,
+        ..CALLS
+    };
+    for _ in 0..10 {
+        second(&mut world, 2, failing);
+    }
+    assert!(rollout(&world).unwrap().words.starts_with("taken back: "));
+    world.store.answers = Answers::Now;
+    world.store_answers(true);
+    assert_eq!(actions(&world), ["rollout.begin", "rollout.advance"]);
+    // Nobody with the new policy hedges by it meanwhile.
+    for agent in world.agents.values() {
+        let new = agent.held[&route()].stamp.revision == Revision(2);
+        assert!(!(new && agent.may_hedge(&route())));
+    }
+    second(&mut world, 2, CALLS);
+    assert!(rollout(&world).is_none());
+    assert_eq!(actions(&world).last(), Some(&"rollout.revert"));
+}
