@@ -29,6 +29,8 @@ const TRIM_GAIN: f64 = 0.3;
 const TRIM_MAX: f64 = 0.2;
 /// Times the threshold before, above which a rise is looked at without the worst replica.
 const JUMP: f64 = 1.3;
+/// Times the others' crossed share, above which a replica may be what makes a jump.
+const STANDS_OUT: f64 = 1.5;
 /// Ticks a jump that one replica makes is not followed: with 200 calls a second it takes five to name
 /// one that is dead.
 const DOUBTED_TICKS: u32 = 5;
@@ -165,23 +167,25 @@ impl Track {
     }
 }
 
-/// The named replicas and the one that crosses most of the others, by its share; None where there is
-/// one replica only.
+/// The named replicas and the one that crosses most of the others, where it stands out; None where
+/// it does not, or is the only one.
 fn worst(view: &View<'_>) -> Option<BTreeMap<ReplicaName, Entry>> {
     let replicas = view.present.replicas();
     let others = || {
-        replicas
-            .iter()
-            .filter(|(name, _)| !view.named.contains_key(**name))
+        let named = |name: &ReplicaName| view.named.contains_key(name);
+        replicas.iter().filter(move |(name, _)| !named(name))
     };
     let shares = others().filter_map(|(name, it)| Some((share(it.crossed, it.started)?, *name)));
-    let (times, worst) = shares.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (others().count() > 1).then(|| {
+    let (most, worst) = shares.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let rest = || others().filter(|(name, _)| **name != worst);
+    let crossed = rest().map(|(_, it)| it.crossed).sum();
+    let usual = share(crossed, rest().map(|(_, it)| it.started).sum())?.max(view.target / 2.0);
+    (most > STANDS_OUT * usual).then(|| {
         let mut named = view.named.clone();
         let entry = Entry {
             named: Named::Slow,
             since: Moment::from_millis(0),
-            times,
+            times: most / usual,
         };
         named.insert(worst.clone(), entry);
         named
