@@ -59,6 +59,8 @@ pub(crate) struct Agent {
     pub(crate) ledger: LedgerId,
     /// Reports since another stream of the same life attached; None: none did.
     pub(crate) overtaken: Option<u32>,
+    /// Whether its routes have their slots.
+    placed: bool,
     /// Routes it reported or holds; 64 at most.
     pub(crate) routes: BTreeMap<RouteKey, AgentRoute>,
     /// It came with a directive of this epoch that was not ours: it is told nothing before a higher
@@ -92,6 +94,7 @@ impl Agent {
             duplicate_reports: 0,
             ledger,
             overtaken: None,
+            placed: false,
             routes: BTreeMap::new(),
             after_epoch: None,
             refused_set: None,
@@ -172,6 +175,7 @@ impl Agent {
             return false;
         }
         self.routes.insert(route.clone(), AgentRoute::default());
+        self.placed = false;
         true
     }
 
@@ -358,11 +362,15 @@ impl Fleet {
         }
         let order = &self.order;
         for agent in self.attached.values_mut() {
+            if same && agent.placed {
+                continue;
+            }
             for (key, state) in &mut agent.routes {
                 if !same || state.slot.is_none() {
                     state.slot = order.binary_search(key).ok();
                 }
             }
+            agent.placed = true;
         }
     }
 
