@@ -193,8 +193,16 @@ impl SurvivalCurve {
 
     /// Along the curve, bucket by bucket from 0, also those in which nothing happens.
     pub fn steps(&self) -> impl Iterator<Item = Step> + '_ {
-        let mut cumulative_hazard = 0.0;
-        (0..self.known_buckets()).filter_map(move |bucket| {
+        self.steps_from(0)
+    }
+
+    /// The same from a bucket on, for those who need not walk all the way there.
+    pub fn steps_from(&self, bucket: usize) -> impl Iterator<Item = Step> + '_ {
+        let before = bucket.saturating_sub(self.first).min(self.points.len());
+        let hazards = self.points[..before].iter().map(|point| point.hazard);
+        // Not `sum`, which begins with -0.
+        let mut cumulative_hazard = hazards.fold(0.0, |sum, hazard| sum + hazard);
+        (bucket..self.known_buckets()).filter_map(move |bucket| {
             let point = self.point(bucket)?;
             cumulative_hazard += point.hazard;
             Some(Step {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::latency::SurvivalCurve;
+use hedgerow_protocol::latency::{SurvivalCurve, bucket_of};
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::report::Refusal;
 use hedgerow_protocol::units::Threshold;
@@ -83,8 +83,9 @@ fn expected_wins(curve: &SurvivalCurve, threshold: Duration) -> Option<f64> {
         .filter(|&crossed| crossed > 0.0)?;
     let mut wins = 0.0;
     let mut before = crossed;
-    for step in curve.steps() {
-        // Nothing ended in most buckets; up to the threshold nobody was hedged.
+    // Up to the threshold nobody was hedged.
+    for step in curve.steps_from(bucket_of(threshold)) {
+        // Nothing ended in most buckets.
         if step.survival >= before {
             continue;
         }
