@@ -35,8 +35,8 @@ pub(crate) struct AgentRoute {
     pub(crate) held: Option<Stamp>,
     /// What it was sent last.
     pub(crate) sent: Option<Stamp>,
-    /// What it refused last, and why.
-    pub(crate) refused: Option<(Stamp, String)>,
+    /// What it refused last, and why. Boxed: few refuse anything, and a tick walks over all of these.
+    pub(crate) refused: Option<Box<(Stamp, String)>>,
     /// What it last said it does.
     pub(crate) effective: Option<Effective>,
 }
@@ -142,7 +142,7 @@ impl Agent {
             state.held = Some(*stamp);
             if state
                 .refused
-                .as_ref()
+                .as_deref()
                 .is_some_and(|(refused, _)| *refused <= *stamp)
             {
                 state.refused = None;
@@ -160,7 +160,7 @@ impl Agent {
         state: &'a AgentRoute,
         wanted: Stamp,
     ) -> Option<&'a str> {
-        match (&state.refused, &self.refused_set) {
+        match (state.refused.as_deref(), &self.refused_set) {
             (Some((stamp, reason)), _) if *stamp == wanted => Some(reason),
             (_, Some((_, reason))) if state.sent == Some(wanted) => Some(reason),
             _ => None,
@@ -169,12 +169,16 @@ impl Agent {
 
     /// Makes room for a route it reported; false where it has its 64 already, and for what it
     /// counts together, which nobody directs.
-    pub(crate) fn meets(&mut self, route: &RouteKey) -> bool {
+    pub(crate) fn meets(&mut self, route: &RouteKey, effective: Effective) -> bool {
         let full = self.routes.len() >= ROUTES_PER_AGENT_MAX;
         if full || route.is_other() || self.routes.contains_key(route) {
             return false;
         }
-        self.routes.insert(route.clone(), AgentRoute::default());
+        let state = AgentRoute {
+            effective: Some(effective),
+            ..AgentRoute::default()
+        };
+        self.routes.insert(route.clone(), state);
         self.placed = false;
         true
     }

@@ -125,7 +125,7 @@ impl Controller {
         if let Some(state) = agent.routes.get_mut(route)
             && let Some(stamp) = stamp.or(state.sent)
         {
-            state.refused = Some((stamp, reason.to_owned()));
+            state.refused = Some(Box::new((stamp, reason.to_owned())));
         }
     }
 
@@ -157,7 +157,7 @@ impl Controller {
                     state.held.is_none_or(|held| held < wanted)
                         && state
                             .refused
-                            .as_ref()
+                            .as_deref()
                             .is_none_or(|(refused, _)| *refused != wanted)
                 })
         })
@@ -288,7 +288,7 @@ impl Controller {
             };
             let refused = state
                 .refused
-                .as_ref()
+                .as_deref()
                 .is_some_and(|(stamp, _)| *stamp == directive.stamp);
             let older = state.held.is_some_and(|held| held > directive.stamp);
             (!refused && !older).then_some(directive)

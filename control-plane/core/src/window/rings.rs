@@ -160,7 +160,9 @@ impl Windows {
     }
 
     fn kept(&self) -> usize {
-        self.fine.len().max(self.blocks.len() * BLOCK + self.in_open())
+        self.fine
+            .len()
+            .max(self.blocks.len() * BLOCK + self.in_open())
     }
 
     /// Slices in the block that is not full yet.

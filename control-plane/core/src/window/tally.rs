@@ -27,10 +27,15 @@ impl Tally {
     /// Adds what an agent reported.
     pub fn add_sparse(&mut self, other: &SparseHistogram) {
         let mut at = 0;
-        for (bucket, count) in other.iter() {
-            at = self.row(at, bucket / ROW as u16);
-            let held = &mut self.0[at].counts[usize::from(bucket) % ROW];
-            *held = held.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        let mut pairs = other.iter().peekable();
+        while let Some(&(bucket, _)) = pairs.peek() {
+            let number = bucket / ROW as u16;
+            at = self.row(at, number);
+            let counts = &mut self.0[at].counts;
+            while let Some((bucket, count)) = pairs.next_if(|it| it.0 / ROW as u16 == number) {
+                let held = &mut counts[usize::from(bucket) % ROW];
+                *held = held.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+            }
         }
     }
 
