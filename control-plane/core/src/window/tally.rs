@@ -72,9 +72,13 @@ impl Tally {
     pub fn add_to(&self, sum: &mut Histogram) {
         for row in &self.0 {
             let first = usize::from(row.number) * ROW;
-            let counts = &row.counts[..ROW.min(BUCKETS - first)];
             // Fails only after 2^48 samples in five minutes.
-            let _ = sum.add_to_buckets(first, counts);
+            let _ = if first + ROW <= BUCKETS {
+                sum.add_to_buckets(first, &row.counts)
+            } else {
+                // The last buckets are not a whole row.
+                sum.add_to_buckets(first, &row.counts[..BUCKETS - first])
+            };
         }
     }
 
