@@ -15,7 +15,7 @@ pub(crate) const TICKS_OVER: u32 = 2;
 pub(crate) const TICKS_WELL: u32 = 3;
 
 /// What one look at the figures says.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Verdict {
     /// Over the limit.
     Over(Seen),
