@@ -1,6 +1,7 @@
 //! What the controller tells agents now.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -227,8 +228,9 @@ impl Directive {
 pub struct DirectiveSet {
     /// Counts what was delivered on this stream; apart from the order of the directives in it.
     pub nonce: u64,
-    /// One for each route the agent reported and the controller knows.
-    pub directives: Vec<Directive>,
+    /// One for each route the agent reported and the controller knows; shared with the other agents
+    /// that are told the same.
+    pub directives: Vec<Arc<Directive>>,
     /// Whether an empty set is meant: an empty one that does not say so is refused.
     pub empty_is_meant: bool,
 }

@@ -38,7 +38,7 @@ pub use arming::Armed;
 use budget::Phi;
 use goal::{Aim, InForce};
 use latch::{Findings, Verdict};
-use primaries::{Healthy, Primaries};
+use primaries::{Healthy, Present, Primaries};
 use threshold::View;
 
 pub use load::Utilisation;
@@ -164,7 +164,7 @@ pub fn decide(
     memory: &Memory,
 ) -> (Decision, Memory) {
     let mut memory = memory.clone();
-    let present = windows.present();
+    let present = windows.present().map(Present::of);
     let observing;
     let policy = if let Some(policy) = situation.policy {
         policy
@@ -235,7 +235,7 @@ pub fn decide(
 /// Takes in a new slice. Returns what let an off go, where one went.
 fn learn(
     windows: &Windows,
-    present: Option<&Lookback<'_>>,
+    present: Option<&Present<'_>>,
     policy: &Policy,
     situation: &Situation<'_>,
     memory: &mut Memory,
@@ -272,7 +272,8 @@ fn learn(
         Some(_) => Phase::Off,
         None => Phase::Learning,
     };
-    let primaries = present.map(|present| Primaries::of(windows, present, &memory.named));
+    let primaries = present.map(|present| present.healthy(windows, &memory.named));
+    let present = present.map(|present| &present.window);
     let known = present.zip(primaries.as_ref());
     memory
         .base

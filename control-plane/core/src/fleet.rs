@@ -36,8 +36,8 @@ pub(crate) struct AgentRoute {
     pub(crate) held: Option<Stamp>,
     /// What it was sent last.
     pub(crate) sent: Option<Stamp>,
-    /// What it refused last, and why.
-    pub(crate) refused: Option<(Stamp, String)>,
+    /// What it refused last, and why. Boxed: few refuse anything, and a tick walks over all of these.
+    pub(crate) refused: Option<Box<(Stamp, String)>>,
     /// What it last said it does.
     pub(crate) effective: Option<Effective>,
 }
@@ -60,6 +60,8 @@ pub(crate) struct Agent {
     pub(crate) ledger: LedgerId,
     /// Reports since another stream of the same life attached; None: none did.
     pub(crate) overtaken: Option<u32>,
+    /// Whether its routes have their slots.
+    placed: bool,
     /// Routes it reported or holds; 64 at most.
     pub(crate) routes: BTreeMap<RouteKey, AgentRoute>,
     /// It came with a directive of this epoch that was not ours: it is told nothing before a higher
@@ -93,6 +95,7 @@ impl Agent {
             duplicate_reports: 0,
             ledger,
             overtaken: None,
+            placed: false,
             routes: BTreeMap::new(),
             after_epoch: None,
             refused_set: None,
@@ -140,7 +143,7 @@ impl Agent {
             state.held = Some(*stamp);
             if state
                 .refused
-                .as_ref()
+                .as_deref()
                 .is_some_and(|(refused, _)| *refused <= *stamp)
             {
                 state.refused = None;
@@ -158,7 +161,7 @@ impl Agent {
         state: &'a AgentRoute,
         wanted: Stamp,
     ) -> Option<&'a str> {
-        match (&state.refused, &self.refused_set) {
+        match (state.refused.as_deref(), &self.refused_set) {
             (Some((stamp, reason)), _) if *stamp == wanted => Some(reason),
             (_, Some((_, reason))) if state.sent == Some(wanted) => Some(reason),
             _ => None,
@@ -167,12 +170,17 @@ impl Agent {
 
     /// Makes room for a route it reported; false where it has its 64 already, and for what it
     /// counts together, which nobody directs.
-    pub(crate) fn meets(&mut self, route: &RouteKey) -> bool {
+    pub(crate) fn meets(&mut self, route: &RouteKey, effective: Effective) -> bool {
         let full = self.routes.len() >= ROUTES_PER_AGENT_MAX;
         if full || route.is_other() || self.routes.contains_key(route) {
             return false;
         }
-        self.routes.insert(route.clone(), AgentRoute::default());
+        let state = AgentRoute {
+            effective: Some(effective),
+            ..AgentRoute::default()
+        };
+        self.routes.insert(route.clone(), state);
+        self.placed = false;
         true
     }
 
@@ -367,11 +375,15 @@ impl Fleet {
         }
         let order = &self.order;
         for agent in self.attached.values_mut() {
+            if same && agent.placed {
+                continue;
+            }
             for (key, state) in &mut agent.routes {
                 if !same || state.slot.is_none() {
                     state.slot = order.binary_search(key).ok();
                 }
             }
+            agent.placed = true;
         }
     }
 

@@ -83,10 +83,13 @@ impl Controller {
         let mut instance = InstanceId::from_u128(0);
         if let Some(agent) = self.fleet.attached.get_mut(&connection) {
             instance = agent.joined.instance;
-            let new = agent.meets(&report.route);
-            if let Some(state) = agent.routes.get_mut(&report.route) {
-                state.effective = Some(report.effective);
-            }
+            let new = match agent.routes.get_mut(&report.route) {
+                Some(state) => {
+                    state.effective = Some(report.effective);
+                    false
+                }
+                None => agent.meets(&report.route, report.effective),
+            };
             if new && key == report.route {
                 if let Some(route) = self.routes.get_mut(&key) {
                     route.starters.meet(connection, &report, now);

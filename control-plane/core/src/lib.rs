@@ -21,6 +21,7 @@ mod quarantine;
 pub mod rollout;
 mod route;
 pub mod share;
+mod stagger;
 mod start;
 mod switchback;
 mod tick;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::controller::Controller;
 use crate::effect::Record;
 use crate::moment::Moment;
+use crate::stagger::stagger;
 use crate::window::{Attempts, Slice, Tally};
 use crate::writes::Waiting;
 
@@ -68,6 +69,8 @@ pub(crate) struct Open {
     errors: u64,
     done: Tally,
     censored: Tally,
+    /// Whether there was one before.
+    follows: bool,
 }
 
 impl Open {
@@ -83,17 +86,24 @@ impl Open {
     }
 
     /// The minute, where it is over, and a new one begun. None also where no call was made in it:
-    /// silence needs no row.
+    /// silence needs no row. The first one is longer by `late`, so that not all routes' minutes are
+    /// over at once.
     pub(crate) fn close(
         &mut self,
         now: Moment,
+        late: Duration,
         phi: Option<f64>,
         off: Option<OffReason>,
     ) -> Option<Minute> {
-        if self.span < LENGTH {
+        let late = if self.follows { Duration::ZERO } else { late };
+        if self.span < LENGTH + late {
             return None;
         }
-        let over = std::mem::take(self);
+        let begun = Self {
+            follows: true,
+            ..Self::default()
+        };
+        let over = std::mem::replace(self, begun);
         if over.calls == 0 {
             return None;
         }
@@ -118,13 +128,16 @@ impl Controller {
     /// Gives the minutes that are over to the store; `may_store` is false where it lags behind, and
     /// they are lost: a gap in what can be replayed.
     pub(crate) fn keep_minutes(&mut self, now: Moment, may_store: bool) {
+        let tick = self.settings.tick;
         let mut stored = Vec::new();
         for (key, route) in &mut self.routes {
             let decision = route.decision.as_ref();
             let figures = decision.and_then(|it| it.figures);
             let off = decision.and_then(|it| it.mode.reason());
             let phi = figures.and_then(|figures| figures.phi);
-            if let Some(minute) = route.minute.close(now, phi, off).filter(|_| may_store) {
+            let late = tick * stagger(key) as u32;
+            let minute = route.minute.close(now, late, phi, off);
+            if let Some(minute) = minute.filter(|_| may_store) {
                 stored.push(Record::Minute {
                     route: key.clone(),
                     minute: Box::new(minute),

@@ -16,6 +16,7 @@ use crate::fleet::{Agent, AgentRoute};
 use crate::moment::Moment;
 use crate::orders::covers;
 use crate::route::{COURSE_MAX, Route};
+use crate::stagger::stagger;
 use crate::view::{
     Acked, AgentRouteView, AgentState, AgentView, Figures, FleetSnapshot, KillView, NoData, Point,
     PolicyView, PoolView, ReplicaView, RouteView, Sync, UtilisationView,
@@ -234,16 +235,18 @@ impl Controller {
         }));
     }
 
-    /// Adds a point to each course where one is due; each fifth goes to the store.
+    /// Adds a point to each course whose turn it is, and to one that has none; each fifth goes to
+    /// the store.
     pub(crate) fn draw_courses(&mut self, now: Moment) {
+        let turns = POINT_EACH.div_duration_f64(self.settings.tick).round() as u64;
         let mut stored = Vec::new();
         let may_store = self.writes.points_pending() < POINTS_PENDING_MAX;
         for (key, route) in &mut self.routes {
             let Some(decision) = &route.decision else {
                 continue;
             };
-            let last = route.course.last().map(|point| point.at);
-            if last.is_some_and(|last| now.since(last) < POINT_EACH) {
+            let turn = (self.tick.0 + stagger(key)).is_multiple_of(turns.max(1));
+            if !turn && !route.course.is_empty() {
                 continue;
             }
             let point = Point {

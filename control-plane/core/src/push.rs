@@ -3,7 +3,8 @@
 //! Every push is the full snapshot for its agent: made of what is stored (places, policies, epoch)
 //! and of live values. It is never older than what the agent holds, and never has what it refused.
 
-use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_protocol::arming::Arming;
@@ -26,8 +27,9 @@ use crate::moment::Moment;
 const MOVED_MIN: f64 = 0.01;
 /// They are sent this often all the same.
 const REPEATED: Duration = Duration::from_secs(10);
-/// More agents than such a part of the routes are many.
-const MANY_PART: usize = 8;
+
+/// Directives by slot, each made when the first agent is sent it, and shared by all that are.
+type Made = Vec<OnceCell<Option<Arc<Directive>>>>;
 
 impl Controller {
     /// An agent attached: what it holds is taken over where nothing better is known, and it is sent
@@ -123,7 +125,7 @@ impl Controller {
         if let Some(state) = agent.routes.get_mut(route)
             && let Some(stamp) = stamp.or(state.sent)
         {
-            state.refused = Some((stamp, reason.to_owned()));
+            state.refused = Some(Box::new((stamp, reason.to_owned())));
         }
     }
 
@@ -155,7 +157,7 @@ impl Controller {
                     state.held.is_none_or(|held| held < wanted)
                         && state
                             .refused
-                            .as_ref()
+                            .as_deref()
                             .is_none_or(|(refused, _)| *refused != wanted)
                 })
         })
@@ -207,7 +209,7 @@ impl Controller {
         due(&route.live, &route.told) || trial.is_some_and(|it| due(&it.live, &it.told))
     }
 
-    fn directive(&self, key: &RouteKey) -> Option<Directive> {
+    fn directive(&self, key: &RouteKey) -> Option<Arc<Directive>> {
         let stamp = self.wanted(key)?;
         let route = self.routes.get(key)?;
         let standing = match self.rules.policies.get(&key.dependency) {
@@ -217,7 +219,7 @@ impl Controller {
                 self.settings.lease,
             ),
         };
-        Some(Directive {
+        Some(Arc::new(Directive {
             route: key.clone(),
             stamp,
             mode: route.durable.mode,
@@ -225,73 +227,71 @@ impl Controller {
             standing,
             probation: route.durable.probation.clone(),
             start_credit: 0.0,
-        })
+        }))
     }
 
     /// Sends a snapshot to everyone that is to get one: once each, whatever happened.
     pub(crate) fn flush_pushes(&mut self, now: Moment) {
-        if self.epochs.durable().is_none() {
+        let idle = self.routes_to_push.is_empty() && self.agents_to_push.is_empty();
+        if idle || self.epochs.durable().is_none() {
             return;
         }
         let routes = std::mem::take(&mut self.routes_to_push);
-        if !routes.is_empty() {
-            let order = self.fleet.order().iter();
-            let due: Vec<_> = order.map(|key| routes.contains(key)).collect();
+        let agents = std::mem::take(&mut self.agents_to_push);
+        let order = self.fleet.order();
+        let due: Vec<_> = order.iter().map(|key| routes.contains(key)).collect();
+        let made: Made = order.iter().map(|_| OnceCell::new()).collect();
+        for key in &routes {
+            if let Some(route) = self.routes.get_mut(key) {
+                route.told = route.live.map(|live| (live, now));
+                if let Some(trial) = &mut route.trial {
+                    trial.told = trial.live.map(|live| (live, now));
+                }
+            }
+        }
+        // Taken out meanwhile: agents are written to while routes are read.
+        let mut attached = std::mem::take(&mut self.fleet.attached);
+        if routes.is_empty() {
+            for connection in &agents {
+                if let Some(agent) = attached.get_mut(connection) {
+                    self.push(now, agent, &made);
+                }
+            }
+        } else {
             let is_due = |(key, state): (&RouteKey, &AgentRoute)| match state.slot {
                 Some(slot) => due[slot],
                 None => routes.contains(key),
             };
-            for (connection, agent) in &self.fleet.attached {
-                if agent.routes.iter().any(is_due) {
-                    self.agents_to_push.insert(*connection);
-                }
-            }
-            for key in &routes {
-                if let Some(route) = self.routes.get_mut(key) {
-                    route.told = route.live.map(|live| (live, now));
-                    if let Some(trial) = &mut route.trial {
-                        trial.told = trial.live.map(|live| (live, now));
-                    }
+            for (connection, agent) in &mut attached {
+                if agent.routes.iter().any(is_due) || agents.contains(connection) {
+                    self.push(now, agent, &made);
                 }
             }
         }
-        let agents = std::mem::take(&mut self.agents_to_push);
-        // For many agents each directive is made once; for a few, only those that they need.
-        let many = agents.len() > self.fleet.order().len() / MANY_PART;
-        let made: Vec<_> = if many {
-            let order = self.fleet.order().iter();
-            order.map(|key| self.directive(key)).collect()
-        } else {
-            Vec::new()
-        };
-        for connection in agents {
-            self.push(now, connection, &made);
-        }
+        self.fleet.attached = attached;
     }
 
-    /// Sends one agent its snapshot. `made`: directives by slot, or nothing.
-    fn push(&mut self, now: Moment, connection: ConnectionId, made: &[Option<Directive>]) {
-        let Some(agent) = self.fleet.attached.get(&connection) else {
-            return;
-        };
+    /// Sends one agent its snapshot. `made`: the directives that others are sent, too.
+    fn push(&mut self, now: Moment, agent: &mut Agent, made: &Made) {
+        let connection = agent.joined.connection;
         if agent.after_epoch >= self.epochs.durable() && agent.after_epoch.is_some() {
             return;
         }
         let mut directives = Vec::with_capacity(agent.routes.len());
         directives.extend(agent.routes.iter().filter_map(|(key, state)| {
-            let directive = match state.slot.and_then(|slot| made.get(slot)) {
-                _ if self.in_share(key, agent.joined.instance) => {
-                    Cow::Owned(self.directive_in_trial(key)?)
-                }
-                Some(made) => Cow::Borrowed(made.as_ref()?),
-                None => Cow::Owned(self.directive(key)?),
+            let directive = if self.in_share(key, agent.joined.instance) {
+                Arc::new(self.directive_in_trial(key)?)
+            } else if let Some(made) = state.slot.and_then(|slot| made.get(slot)) {
+                made.get_or_init(|| self.directive(key)).clone()?
+            } else {
+                self.directive(key)?
             };
             let refused = state
                 .refused
-                .as_ref()
+                .as_deref()
                 .is_some_and(|(stamp, _)| *stamp == directive.stamp);
             let older = state.held.is_some_and(|held| held > directive.stamp);
-            (!refused && !older).then(|| directive.into_owned())
+            (!refused && !older).then_some(directive)
         }));
         // An empty set would tell it to let go of everything: it is never meant here.
         if directives.is_empty() {
@@ -300,10 +300,11 @@ impl Controller {
         for (key, credit) in self.credits.remove(&connection).unwrap_or_default() {
             // By a rollout's policy it may be told to hedge nothing, where the others hedge.
             let hedges =
-                |it: &&mut Directive| it.mode == Mode::On && it.live.probability.get() > 0.0;
+                |it: &&mut Arc<Directive>| it.mode == Mode::On && it.live.probability.get() > 0.0;
             let mut directives = directives.iter_mut();
             if let Some(directive) = directives.find(|it| it.route == key).filter(hedges) {
-                directive.start_credit = credit;
+                // Its own from here on.
+                Arc::make_mut(directive).start_credit = credit;
             }
         }
         let hash = || held_hash(directives.iter().map(|it| (&it.route, it.stamp)));
@@ -314,9 +315,6 @@ impl Controller {
         {
             return;
         }
-        let Some(agent) = self.fleet.attached.get_mut(&connection) else {
-            return;
-        };
         // Both ascend by route.
         let mut sent = directives.iter().peekable();
         for (key, state) in &mut agent.routes {

@@ -120,9 +120,10 @@ impl Bench {
     /// How much each agent said since the last tick, by connection, and whether it is left out. The
     /// next tick's begins with nothing.
     pub(crate) fn take_loads(&mut self) -> Vec<(ConnectionId, f64, bool)> {
-        let parted = std::mem::take(&mut self.parted).into_iter();
-        let mut loads: Vec<_> = parted.map(|(who, load)| (who, load, false)).collect();
-        let gone = !loads.is_empty();
+        let parted = std::mem::take(&mut self.parted);
+        let gone = !parted.is_empty();
+        let mut loads = Vec::with_capacity(parted.len() + self.records.len());
+        loads.extend(parted.into_iter().map(|(who, load)| (who, load, false)));
         loads.extend(self.records.iter_mut().filter_map(|(connection, record)| {
             let load = record.load.take()?;
             Some((*connection, load, record.is_out()))
@@ -206,8 +207,10 @@ impl Bench {
         for record in self.records.values_mut() {
             record.advance(self.ticks);
         }
+        // Side by side: each figure's median walks over them.
+        let recent: Vec<_> = self.records.values().map(|it| &it.recent).collect();
+        self.medians = Medians::of(&recent.iter().copied(), CALLS_TO_COMPARE);
         let all = self.records.values();
-        self.medians = Medians::of(&all.clone().map(|it| &it.recent), CALLS_TO_COMPARE);
         let newest = OnceCell::new();
         let newest = || *newest.get_or_init(|| Medians::of(&all.clone().map(|it| &it.latest), 1));
         let mut suspects = Vec::new();

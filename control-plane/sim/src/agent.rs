@@ -10,6 +10,7 @@ mod liar;
 mod log;
 mod pick;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_agent::sim::{Bucket, InForce, Orders, Own};
@@ -128,7 +129,7 @@ impl Agent {
         for directive in set.directives {
             named |= directive.route == route;
             let (stamp, credit) = (directive.stamp, directive.start_credit);
-            answers.push(match self.orders.apply(directive) {
+            answers.push(match self.orders.apply(Arc::unwrap_or_clone(directive)) {
                 Ok(()) => {
                     lent = lent.max(credit);
                     Ok(stamp)

@@ -104,6 +104,7 @@ impl Histogram {
     }
 
     /// Makes room for samples in a bucket.
+    #[inline]
     fn uses(&mut self, bucket: usize) {
         if self.used.is_empty() {
             self.used.start = bucket;
@@ -136,6 +137,8 @@ impl Histogram {
     }
 
     /// Adds to neighbouring buckets from `first` on, a count to each. All or nothing.
+    // Called for each row of each window: where the length is known it is a few additions of four.
+    #[inline]
     pub fn add_to_buckets(&mut self, first: usize, counts: &[u32]) -> Result<(), CountError> {
         let until = first + counts.len();
         let slots = self.counts.get_mut(first..until);
@@ -292,6 +295,7 @@ impl Histogram {
     }
 }
 
+#[inline]
 fn sum(held: u64, added: u64) -> Result<u64, CountError> {
     held.checked_add(added)
         .filter(|&sum| sum <= COUNT_MAX)

@@ -88,21 +88,28 @@ impl SurvivalCurve {
         let mut used = used(done, cens);
         let ends = |bucket: &usize| done.weight(*bucket) + cens.weight(*bucket) > 0.0;
         used.start = used.clone().find(ends).unwrap_or(used.end);
-        let mut points: Vec<_> = used.clone().map(|_| Point::default()).collect();
+        // Until they are worked out, hazard and survival are the weights of done and censored: each
+        // is asked for once.
+        let weights = |bucket| Point {
+            at_risk: 0.0,
+            hazard: done.weight(bucket),
+            survival: cens.weight(bucket),
+        };
+        let mut points: Vec<_> = used.clone().map(weights).collect();
         let mut alive = 0.0;
-        for (bucket, point) in used.clone().zip(&mut points).rev() {
-            alive += done.weight(bucket) + cens.weight(bucket);
+        for point in points.iter_mut().rev() {
+            alive += point.hazard + point.survival;
             point.at_risk = alive;
         }
         // Nobody at risk: no value from here on.
         let known = points.iter().rposition(|point| point.at_risk > 0.0);
         points.truncate(known.map_or(0, |last| last + 1));
         let mut survival = 1.0;
-        for (bucket, point) in used.clone().zip(&mut points) {
-            let done = done.weight(bucket);
+        for point in &mut points {
+            let (done, cens) = (point.hazard, point.survival);
             if done > 0.0 {
                 // Positive: at risk are at least the bucket's own, and somebody is.
-                let exposed = point.at_risk - cens.weight(bucket) / 2.0;
+                let exposed = point.at_risk - cens / 2.0;
                 point.hazard = (done / exposed).min(1.0);
                 survival *= 1.0 - point.hazard;
             }
@@ -193,8 +200,16 @@ impl SurvivalCurve {
 
     /// Along the curve, bucket by bucket from 0, also those in which nothing happens.
     pub fn steps(&self) -> impl Iterator<Item = Step> + '_ {
-        let mut cumulative_hazard = 0.0;
-        (0..self.known_buckets()).filter_map(move |bucket| {
+        self.steps_from(0)
+    }
+
+    /// The same from a bucket on, for those who need not walk all the way there.
+    pub fn steps_from(&self, bucket: usize) -> impl Iterator<Item = Step> + '_ {
+        let before = bucket.saturating_sub(self.first).min(self.points.len());
+        let hazards = self.points[..before].iter().map(|point| point.hazard);
+        // Not `sum`, which begins with -0.
+        let mut cumulative_hazard = hazards.fold(0.0, |sum, hazard| sum + hazard);
+        (bucket..self.known_buckets()).filter_map(move |bucket| {
             let point = self.point(bucket)?;
             cumulative_hazard += point.hazard;
             Some(Step {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use super::field::{
     At as _, Within as _, as_ms, as_us, budget, each, message, millis, required, threshold,
@@ -22,7 +23,11 @@ impl From<DirectiveSet> for proto::DirectiveSet {
     fn from(set: DirectiveSet) -> Self {
         Self {
             nonce: set.nonce,
-            directives: set.directives.into_iter().map(Into::into).collect(),
+            directives: set
+                .directives
+                .into_iter()
+                .map(|directive| Arc::unwrap_or_clone(directive).into())
+                .collect(),
             empty_is_meant: set.empty_is_meant,
         }
     }

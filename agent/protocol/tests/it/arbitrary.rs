@@ -1,6 +1,7 @@
 //! Any message that can stand, by proptest.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_protocol::arming::Arming;
@@ -406,7 +407,7 @@ fn set_any() -> impl Strategy<Value = DirectiveSet> {
             DirectiveSet {
                 nonce,
                 empty_is_meant: meant || directives.is_empty(),
-                directives,
+                directives: directives.into_iter().map(Arc::new).collect(),
             }
         },
     )

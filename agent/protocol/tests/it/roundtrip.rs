@@ -1,5 +1,7 @@
 //! Whatever a good peer sends arrives as it was.
 
+use std::sync::Arc;
+
 use hedgerow_protocol::session::{AgentMessage, ControllerMessage};
 use hedgerow_protocol::wire::codec::decode;
 use hedgerow_protocol::wire::{agent_message, controller_message, proto};
@@ -35,7 +37,7 @@ proptest! {
                 prop_assert_eq!(&set.refused, &[]);
                 ControllerMessage::Directives(hedgerow_protocol::directive::DirectiveSet {
                     nonce: set.nonce,
-                    directives: set.accepted,
+                    directives: set.accepted.into_iter().map(Arc::new).collect(),
                     empty_is_meant: set.empty_is_meant,
                 })
             }

@@ -1,5 +1,7 @@
 //! A set stands or falls whole for what concerns the set, and one by one for the rest.
 
+use std::sync::Arc;
+
 use hedgerow_protocol::directive::{Directive, DirectiveSet, Mode, OffReason, Stamp};
 use hedgerow_protocol::session::{DecodedSet, Refused};
 use hedgerow_protocol::units::Budget;
@@ -8,7 +10,7 @@ use hedgerow_protocol::wire::proto;
 use crate::good;
 
 fn set(directives: impl IntoIterator<Item = Directive>) -> proto::DirectiveSet {
-    let directives = directives.into_iter().collect();
+    let directives = directives.into_iter().map(Arc::new).collect();
     DirectiveSet {
         nonce: 17,
         directives,

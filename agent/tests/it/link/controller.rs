@@ -236,7 +236,7 @@ impl Session {
         let nonce = self.nonce;
         self.send(ControllerMessage::Directives(DirectiveSet {
             nonce,
-            directives,
+            directives: directives.into_iter().map(Arc::new).collect(),
             empty_is_meant: false,
         }));
         nonce

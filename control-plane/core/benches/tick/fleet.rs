@@ -1,5 +1,6 @@
 //! A fleet that calls, hedges as it is told, and reports each second what it saw.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_core::event::{ConnectionId, Event, Joined};
@@ -81,7 +82,7 @@ struct Kept {
     called: usize,
     totals: Totals,
     tokens: f64,
-    held: Option<Directive>,
+    held: Option<Arc<Directive>>,
 }
 
 #[derive(Debug)]

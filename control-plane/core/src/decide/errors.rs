@@ -6,11 +6,9 @@ use std::time::Duration;
 use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::limits::ERROR_PRIMARIES_MIN;
 
-use super::latch::{Findings, Verdict};
+use super::latch::{Seen, Verdict};
 use super::naming::Entry;
 use super::primaries::{Healthy, share};
-use super::words::percent;
-use crate::view::Evidence;
 use crate::window::{Lookback, WINDOW_CALLS, WINDOW_MAX, WINDOW_MIN, Windows};
 
 /// Share of pushed-back attempts above which hedging goes off.
@@ -82,26 +80,22 @@ pub(crate) fn push_back(windows: &Windows) -> Verdict {
 }
 
 fn judge(
-    what: &str,
-    (now, now_span): (f64, Duration),
+    what: &'static str,
+    (now, window): (f64, Duration),
     lasting: f64,
     limit: f64,
     well: f64,
 ) -> Verdict {
-    let findings = |value: f64, sign: char, limit: f64, window: Duration| Findings {
-        words: format!("{what} {} {sign} {}", percent(value), percent(limit)),
-        evidence: vec![Evidence {
-            what: what.into(),
-            value: value * 100.0,
-            limit: limit * 100.0,
-            unit: "%".into(),
-            window,
-        }],
+    let seen = |limit: f64| Seen {
+        what,
+        value: now,
+        limit,
+        window,
     };
     if now > limit && lasting > limit {
-        Verdict::Over(findings(now, '>', limit, now_span))
+        Verdict::Over(seen(limit))
     } else if now < well {
-        Verdict::Well(findings(now, '<', well, now_span))
+        Verdict::Well(seen(well))
     } else {
         Verdict::Between
     }

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::latency::SurvivalCurve;
+use hedgerow_protocol::latency::{SurvivalCurve, bucket_of};
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::report::Refusal;
 use hedgerow_protocol::units::Threshold;
 
 use super::goal::InForce;
-use super::primaries::{Healthy, share};
+use super::primaries::{Healthy, Present, share};
 use super::{Live, Situation};
 use crate::memory::Memory;
 use crate::view::{Figures, NoData};
-use crate::window::{Lookback, WINDOW_MAX, Windows};
+use crate::window::{WINDOW_MAX, Windows};
 
 /// How long the controller counts as just started.
 const JUST_STARTED: Duration = Duration::from_secs(15);
@@ -20,14 +20,15 @@ const JUST_STARTED: Duration = Duration::from_secs(15);
 /// Everything over the present window, but for what needs a minute to be seen.
 pub(crate) fn figures(
     windows: &Windows,
-    present: &Lookback<'_>,
+    present: &Present<'_>,
     memory: &Memory,
     live: &Live,
     policy: Option<&Policy>,
     phi: Option<f64>,
 ) -> Figures {
+    let curve = present.primary.curve();
+    let present = &present.window;
     let totals = present.totals();
-    let curve = present.primary().curve();
     let minute = windows.over(WINDOW_MAX);
     let holdout = minute.holdout();
     let (treated_p99, holdout_p99) = (minute.treated().quantile(0.99), holdout.quantile(0.99));
@@ -83,8 +84,9 @@ fn expected_wins(curve: &SurvivalCurve, threshold: Duration) -> Option<f64> {
         .filter(|&crossed| crossed > 0.0)?;
     let mut wins = 0.0;
     let mut before = crossed;
-    for step in curve.steps() {
-        // Nothing ended in most buckets; up to the threshold nobody was hedged.
+    // Up to the threshold nobody was hedged.
+    for step in curve.steps_from(bucket_of(threshold)) {
+        // Nothing ended in most buckets.
         if step.survival >= before {
             continue;
         }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::words::percent;
 use crate::moment::Moment;
 use crate::view::Evidence;
 
@@ -14,16 +15,47 @@ pub(crate) const TICKS_OVER: u32 = 2;
 pub(crate) const TICKS_WELL: u32 = 3;
 
 /// What one look at the figures says.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Verdict {
     /// Over the limit.
-    Over(Findings),
+    Over(Seen),
     /// Under the limit for letting go.
-    Well(Findings),
+    Well(Seen),
     /// Between the two.
     Between,
     /// Too little to say, or nothing new: changes nothing.
     Unknown,
+}
+
+/// A share beside the limit that it is over or under. Nearly every look is one that nobody asks the
+/// words of.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Seen {
+    /// As `error rate`.
+    pub(crate) what: &'static str,
+    /// 0 to 1.
+    pub(crate) value: f64,
+    /// The same.
+    pub(crate) limit: f64,
+    /// Over what time.
+    pub(crate) window: Duration,
+}
+
+impl Seen {
+    fn findings(&self) -> Findings {
+        let sign = if self.value > self.limit { '>' } else { '<' };
+        let (value, limit) = (percent(self.value), percent(self.limit));
+        Findings {
+            words: format!("{} {value} {sign} {limit}", self.what),
+            evidence: vec![Evidence {
+                what: self.what.into(),
+                value: self.value * 100.0,
+                limit: self.limit * 100.0,
+                unit: "%".into(),
+                window: self.window,
+            }],
+        }
+    }
 }
 
 /// Figures and the same in words.
@@ -68,10 +100,10 @@ impl Latch {
 
     /// One tick. Returns what let it go, where it does so now.
     pub(crate) fn observe(&mut self, now: Moment, verdict: Verdict) -> Option<Findings> {
-        let (over, well, findings) = match verdict {
-            Verdict::Over(findings) => (self.over + 1, 0, findings),
-            Verdict::Well(findings) => (0, self.well + 1, findings),
-            Verdict::Between => (0, 0, Findings::default()),
+        let (over, well, seen) = match verdict {
+            Verdict::Over(seen) => (self.over + 1, 0, seen),
+            Verdict::Well(seen) => (0, self.well + 1, seen),
+            Verdict::Between => (0, 0, Seen::default()),
             Verdict::Unknown => return None,
         };
         (self.over, self.well) = (over, well);
@@ -79,13 +111,13 @@ impl Latch {
             None if over >= TICKS_OVER => {
                 self.tripped = Some(Tripped {
                     at: now,
-                    why: findings,
+                    why: seen.findings(),
                 });
                 None
             }
             Some(tripped) if well >= TICKS_WELL && now.since(tripped.at) >= LEAST_STAY => {
                 self.tripped = None;
-                Some(findings)
+                Some(seen.findings())
             }
             _ => None,
         }
@@ -107,11 +139,11 @@ mod tests {
     }
 
     fn over() -> Verdict {
-        Verdict::Over(Findings::default())
+        Verdict::Over(Seen::default())
     }
 
     fn well() -> Verdict {
-        Verdict::Well(Findings::default())
+        Verdict::Well(Seen::default())
     }
 
     #[test]

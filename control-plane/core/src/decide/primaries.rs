@@ -19,7 +19,16 @@ pub(crate) fn healthy(
     lookback: &Lookback<'_>,
     named: &BTreeMap<ReplicaName, Entry>,
 ) -> Attempts {
-    let mut all = lookback.primary();
+    among(lookback.primary(), windows, lookback, named)
+}
+
+/// The same, of `all` primaries of the window.
+fn among(
+    mut all: Attempts,
+    windows: &Windows,
+    lookback: &Lookback<'_>,
+    named: &BTreeMap<ReplicaName, Entry>,
+) -> Attempts {
     if named.is_empty() {
         for ages in windows.in_flight() {
             // Fails only after 2^48 calls in flight at once.
@@ -33,6 +42,34 @@ pub(crate) fn healthy(
         all.censored = without(&all.censored, &theirs.censored);
     }
     all
+}
+
+/// The present window, its primaries added up once for all that ask.
+pub(crate) struct Present<'a> {
+    /// The window.
+    pub(crate) window: Lookback<'a>,
+    /// All that ended in it, of named replicas too.
+    pub(crate) primary: Attempts,
+}
+
+impl<'a> Present<'a> {
+    /// Adds them up.
+    pub(crate) fn of(window: Lookback<'a>) -> Self {
+        Self {
+            primary: window.primary(),
+            window,
+        }
+    }
+
+    /// The healthy majority's.
+    pub(crate) fn healthy(
+        &self,
+        windows: &Windows,
+        named: &BTreeMap<ReplicaName, Entry>,
+    ) -> Primaries {
+        let all = self.primary.clone();
+        Primaries::from(&among(all, windows, &self.window, named))
+    }
 }
 
 /// The healthy majority's primaries of a window, estimated once for all that ask.
@@ -50,7 +87,12 @@ impl Primaries {
         lookback: &Lookback<'_>,
         named: &BTreeMap<ReplicaName, Entry>,
     ) -> Self {
-        let attempts = healthy(windows, lookback, named);
+        Self::from(&healthy(windows, lookback, named))
+    }
+}
+
+impl From<&Attempts> for Primaries {
+    fn from(attempts: &Attempts) -> Self {
         Self {
             count: attempts.count(),
             curve: attempts.curve(),

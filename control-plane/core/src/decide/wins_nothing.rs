@@ -31,6 +31,7 @@ use super::naming::Entry;
 use super::shared_cause;
 use super::words::latency;
 use crate::moment::Moment;
+use crate::stagger::stagger;
 use crate::view::Evidence;
 use crate::window::{WINDOW_MAX, Windows};
 
@@ -271,13 +272,4 @@ fn why(
             ),
         ],
     }
-}
-
-/// Slices by which this route's minutes are later than others', 0 to 59.
-fn stagger(route: &RouteKey) -> u64 {
-    let names = [route.dependency.as_str(), route.operation.as_str()];
-    let bytes = names.iter().flat_map(|name| name.bytes());
-    bytes.fold(0, |sum, byte| {
-        (sum * 31 + u64::from(byte)) % WINDOW_MAX as u64
-    })
 }

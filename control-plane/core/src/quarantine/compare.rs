@@ -80,7 +80,8 @@ impl Medians {
 }
 
 fn middle(shares: impl Iterator<Item = Share>) -> Option<Middle> {
-    let mut all: Vec<_> = shares.map(|share| (share.value(), share.calls)).collect();
+    let mut all = Vec::with_capacity(shares.size_hint().1.unwrap_or(0));
+    all.extend(shares.map(|share| (share.value(), share.calls)));
     if all.len() < AGENTS_MIN {
         return None;
     }

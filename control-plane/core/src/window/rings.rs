@@ -115,13 +115,10 @@ impl Windows {
     /// The newest `slices`, or a few less beyond twenty, so that whole blocks can be used: never
     /// more. Fewer where there are not as many yet.
     pub fn over(&self, slices: usize) -> Lookback<'_> {
-        if slices <= self.fine.len() {
-            return Lookback::new(self.newest(slices).collect());
-        }
-        let open = (self.pushed % BLOCK as u64) as usize;
-        let blocks = (slices.saturating_sub(open) / BLOCK).min(self.blocks.len());
-        if blocks * BLOCK + open <= self.fine.len() {
-            return Lookback::new(self.fine.iter().collect());
+        let open = self.in_open();
+        let blocks = self.whole_blocks(slices);
+        if slices <= self.fine.len() || blocks * BLOCK + open < self.fine.len() {
+            return self.newest(slices.min(self.fine.len()));
         }
         let kept = self.blocks.len();
         let rest = (open > 0).then_some(&self.open);
@@ -163,12 +160,35 @@ impl Windows {
     }
 
     fn kept(&self) -> usize {
-        let open = (self.pushed % BLOCK as u64) as usize;
-        self.fine.len().max(self.blocks.len() * BLOCK + open)
+        self.fine
+            .len()
+            .max(self.blocks.len() * BLOCK + self.in_open())
     }
 
-    fn newest(&self, slices: usize) -> impl Iterator<Item = &Slice> {
-        self.fine.range(self.fine.len().saturating_sub(slices)..)
+    /// Slices in the block that is not full yet.
+    fn in_open(&self) -> usize {
+        (self.pushed % BLOCK as u64) as usize
+    }
+
+    /// How many blocks are wholly among the newest `slices`.
+    fn whole_blocks(&self, slices: usize) -> usize {
+        (slices.saturating_sub(self.in_open()) / BLOCK).min(self.blocks.len())
+    }
+
+    /// As many slices as that, of those kept one by one: one by one only where they are not in a
+    /// block, which holds them added up already.
+    fn newest(&self, slices: usize) -> Lookback<'_> {
+        let open = self.in_open();
+        let first = self.fine.len() - slices;
+        if slices < open {
+            return Lookback::new(self.fine.range(first..).collect());
+        }
+        let blocks = self.whole_blocks(slices);
+        let alone = slices - open - blocks * BLOCK;
+        let alone = self.fine.range(first..first + alone);
+        let blocks = self.blocks.range(self.blocks.len() - blocks..);
+        let open = (open > 0).then_some(&self.open);
+        Lookback::new(alone.chain(blocks).chain(open).collect())
     }
 }
 
@@ -215,6 +235,19 @@ mod tests {
             assert_eq!(lookback.slices(), slices, "asked for {asked}");
             let expected: u64 = (57 - slices as u64 + 1..=57).sum();
             assert_eq!(lookback.calls(), expected, "asked for {asked}");
+        }
+    }
+
+    #[test]
+    fn up_to_twenty_slices_are_exactly_those_whether_in_a_block_or_not() {
+        for pushed in 1..=57 {
+            let windows = windows(1..=pushed);
+            for asked in 1..=20 {
+                let lookback = windows.over(asked as usize);
+                assert_eq!(lookback.slices() as u64, asked.min(pushed));
+                let expected: u64 = (pushed.saturating_sub(asked) + 1..=pushed).sum();
+                assert_eq!(lookback.calls(), expected, "{asked} of {pushed}");
+            }
         }
     }
 

@@ -78,10 +78,9 @@ impl Slice {
             .agents_over_budget
             .saturating_add(report.over_budget_seconds);
         for replica in &report.replicas {
-            match self.replica(&replica.replica, REPLICAS_PER_ROUTE_MAX) {
-                Some(slot) => slot.add_report(replica),
-                None => self.replicas_beyond += 1,
-            }
+            self.with_replica(&replica.replica, REPLICAS_PER_ROUTE_MAX, |slot| {
+                slot.add_report(replica);
+            });
         }
     }
 
@@ -111,10 +110,7 @@ impl Slice {
             .saturating_add(other.agents_over_budget);
         self.replicas_beyond += other.replicas_beyond;
         for (name, replica) in &other.replicas {
-            match self.replica(name, replicas_max) {
-                Some(slot) => slot.add(replica),
-                None => self.replicas_beyond += 1,
-            }
+            self.with_replica(name, replicas_max, |slot| slot.add(replica));
         }
     }
 
@@ -150,15 +146,20 @@ impl Slice {
         }
     }
 
-    /// A replica's part, made where there is room (P11: memory does not grow with names).
-    fn replica(&mut self, name: &ReplicaName, most: usize) -> Option<&mut ReplicaSlice> {
-        if !self.replicas.contains_key(name) {
-            if self.replicas.len() >= most {
-                return None;
-            }
-            self.replicas.insert(name.clone(), ReplicaSlice::default());
+    /// Adds to a replica's part, made where there is room (P11: memory does not grow with names).
+    fn with_replica(
+        &mut self,
+        name: &ReplicaName,
+        most: usize,
+        add: impl FnOnce(&mut ReplicaSlice),
+    ) {
+        if let Some(held) = self.replicas.get_mut(name) {
+            add(held);
+        } else if self.replicas.len() < most {
+            add(self.replicas.entry(name.clone()).or_default());
+        } else {
+            self.replicas_beyond += 1;
         }
-        self.replicas.get_mut(name)
     }
 }
 

@@ -27,10 +27,15 @@ impl Tally {
     /// Adds what an agent reported.
     pub fn add_sparse(&mut self, other: &SparseHistogram) {
         let mut at = 0;
-        for (bucket, count) in other.iter() {
-            at = self.row(at, bucket / ROW as u16);
-            let held = &mut self.0[at].counts[usize::from(bucket) % ROW];
-            *held = held.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        let mut pairs = other.iter().peekable();
+        while let Some(&(bucket, _)) = pairs.peek() {
+            let number = bucket / ROW as u16;
+            at = self.row(at, number);
+            let counts = &mut self.0[at].counts;
+            while let Some((bucket, count)) = pairs.next_if(|it| it.0 / ROW as u16 == number) {
+                let held = &mut counts[usize::from(bucket) % ROW];
+                *held = held.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+            }
         }
     }
 
@@ -67,9 +72,13 @@ impl Tally {
     pub fn add_to(&self, sum: &mut Histogram) {
         for row in &self.0 {
             let first = usize::from(row.number) * ROW;
-            let counts = &row.counts[..ROW.min(BUCKETS - first)];
             // Fails only after 2^48 samples in five minutes.
-            let _ = sum.add_to_buckets(first, counts);
+            let _ = if first + ROW <= BUCKETS {
+                sum.add_to_buckets(first, &row.counts)
+            } else {
+                // The last buckets are not a whole row.
+                sum.add_to_buckets(first, &row.counts[..BUCKETS - first])
+            };
         }
     }
 

@@ -1,6 +1,7 @@
 //! An agent as the controller sees one: it keeps directives in their order, and counts its calls.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_core::event::{ConnectionId, Event, Joined};
@@ -109,7 +110,7 @@ impl Agent {
                 assert!(held.live.tick <= directive.live.tick);
             }
             stamps.push((route.clone(), stamp));
-            self.held.insert(route, directive);
+            self.held.insert(route, Arc::unwrap_or_clone(directive));
         }
         answers.push(Event::Applied { connection, stamps });
         answers
