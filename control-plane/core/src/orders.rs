@@ -394,6 +394,7 @@ impl Controller {
             _ => {}
         }
         self.rules.apply(&outcome);
+        self.leave_pools(&routes);
         for key in &routes {
             if let Some(route) = self.routes.get_mut(key) {
                 route.memory = outcome.remembered(route);
