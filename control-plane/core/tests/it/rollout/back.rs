@@ -151,6 +151,25 @@ fn p15_a_rollout_taken_back_is_one_alert_until_a_person_sets_a_policy_or_ten_min
             .collect();
         assert_eq!(ends, [false, true]);
     }
+    // What fires goes on firing over a restart, for the same time.
+    let mut world = rolling();
+    let failing = Traffic {
+        errors: 0.03,
+        ..CALLS
+    };
+    for _ in 0..20 {
+        second(&mut world, 2, failing);
+    }
+    world.restart(Duration::from_secs(7));
+    let ends = |world: &World| {
+        let notices = world.store.notices.iter();
+        let mut ends = notices.filter(|it| it.rule == AlertRule::RolloutReverted);
+        (ends.clone().count(), ends.any(|it| it.resolved.is_some()))
+    };
+    world.seconds(30, &[(route(), CALLS)]);
+    assert_eq!(ends(&world), (1, false));
+    world.seconds(570, &[(route(), CALLS)]);
+    assert_eq!(ends(&world), (2, true));
     // A person who takes it back knows.
     let mut world = rolling();
     let order = Order::AbortRollout {
