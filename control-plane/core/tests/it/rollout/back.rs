@@ -7,6 +7,7 @@ use hedgerow_core::event::{ConnectionId, KillScope, Order};
 use hedgerow_core::view::AlertRule;
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{DependencyName, Revision};
+use hedgerow_protocol::policy::Intent;
 
 use super::{
     AGENTS, CALLS, actions, begin, catalog, holders, policy_view, rolling, rollout, second, world,
@@ -190,6 +191,20 @@ fn u07_what_happens_to_all_alike_takes_nothing_back() {
         ..CALLS
     };
     world.seconds(29, &[(route(), fault)]);
+    assert_eq!(rollout(&world).unwrap().stage, 1);
+    assert_eq!(actions(&world), ["rollout.begin"]);
+}
+
+#[test]
+fn u07_what_all_alike_wait_for_takes_nothing_back_where_the_rest_observes() {
+    let mut world = world();
+    let observe = policy_with(|it| it.intent = Intent::Observe);
+    world.ordered(set(observe)).unwrap();
+    world.seconds(10, &[(route(), CALLS)]);
+    begin(&mut world, 0.08);
+    world.seconds(5, &[(route(), CALLS)]);
+    let drift = Traffic { slow: 0.2, ..CALLS };
+    world.seconds(20, &[(route(), drift)]);
     assert_eq!(rollout(&world).unwrap().stage, 1);
     assert_eq!(actions(&world), ["rollout.begin"]);
 }
