@@ -18,7 +18,7 @@ use crate::orders::{Orders, Outcome};
 use crate::rollout::{Rollout, RolloutOutcome, Watch};
 use crate::route::{Route, Routes};
 use crate::start::Credits;
-use crate::view::ControllerView;
+use crate::view::{AlertRule, ControllerView};
 use crate::writes::Writes;
 
 /// How old the base of a route may be to be taken up after a restart: as long as one is learned over.
@@ -114,6 +114,13 @@ impl Controller {
                 && let Some(base) = point.base()
             {
                 route.memory.restore_base(base);
+            }
+        }
+        for alert in &restored.alerts {
+            if alert.rule == AlertRule::RolloutReverted
+                && let Some(route) = routes.get_mut(&alert.route)
+            {
+                route.reverted = Some((alert.since.min(now), alert.summary.clone()));
             }
         }
         let mut policies = BTreeMap::new();

@@ -7,23 +7,27 @@
 //! [`crate::push`]); if the store fails, they come back.
 
 mod readings;
+mod remembered;
 mod switchback;
+mod words;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
-use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
+use hedgerow_protocol::policy::{Intent, Policy};
 
+use self::words::policy_words;
 use crate::controller::{Controller, InForce};
 use crate::effect::{AuditRow, Done, Effect, KillState, OrderError, Record};
 use crate::event::{Actor, KillScope, Order, RequestId};
-use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::rollout::{RolloutOutcome, RolloutPlan};
-use crate::route::{Place, Route};
+use crate::route::Place;
 use crate::view::{Mark, MarkKind};
 use crate::writes::Waiting;
+
+pub(crate) use self::words::mode_words;
 
 /// Orders that wait for a store that does not answer. Beyond, they are refused: a person who gets
 /// no answer tries again.
@@ -335,7 +339,7 @@ impl Controller {
             let Some(route) = self.routes.get(&key) else {
                 continue;
             };
-            let memory = remembered(route, &outcome);
+            let memory = outcome.remembered(route);
             let (decision, _) = self.decide_under(now, &key, route, &then, &memory);
             let taken_over = outcome.taken_over(route);
             let from = taken_over.map_or(&route.believed, |trial| &trial.believed);
@@ -378,44 +382,22 @@ impl Controller {
             outcome,
         } = *under_way;
         let routes = self.routes_of(&outcome);
-        let (words, done) = match &outcome {
-            Outcome::Policy(it) => (
-                format!("policy revision {}, by {}", it.revision, wanted.actor.name),
-                Done::Policy {
-                    revision: it.revision,
-                    changed: true,
-                },
-            ),
-            Outcome::Rollout(it) => (it.words(&wanted.actor, &wanted.reason), it.done()),
-            Outcome::Kill(it, _) => (
-                format!(
-                    "kill switch {}, by {}",
-                    if it.engaged { "engaged" } else { "released" },
-                    wanted.actor.name
-                ),
-                Done::Kill { changed: true },
-            ),
-            Outcome::Release(_) => (format!("released, by {}", wanted.actor.name), Done::Route),
-            Outcome::AcceptBase(_) => (
-                format!("present speed accepted, by {}", wanted.actor.name),
-                Done::Route,
-            ),
+        let (words, done) = outcome.said(&wanted);
+        match &outcome {
             Outcome::StartSwitchback(key, rounds) => {
                 let by = (wanted.actor.clone(), wanted.reason.clone());
                 self.start_switchback(now, key, *rounds, by);
-                let words = format!("switchback of {rounds} rounds, by {}", wanted.actor.name);
-                (words, Done::Route)
             }
             Outcome::StopSwitchback(key) => {
                 self.end_switchback(now, key, format!("stopped by {}", wanted.actor.name));
-                let words = format!("switchback stopped, by {}", wanted.actor.name);
-                (words, Done::Route)
             }
-        };
+            _ => {}
+        }
         self.rules.apply(&outcome);
+        self.leave_pools(&routes);
         for key in &routes {
             if let Some(route) = self.routes.get_mut(key) {
-                route.memory = remembered(route, &outcome);
+                route.memory = outcome.remembered(route);
                 if let Some(trial) = &mut route.trial {
                     outcome.tell(&mut trial.memory);
                 }
@@ -492,63 +474,4 @@ impl Controller {
             self.effects.push_back(Effect::Reply { request, result });
         }
     }
-}
-
-/// The memory after a person's word on the route itself.
-fn remembered(route: &Route, outcome: &Outcome) -> Memory {
-    let taken_over = outcome.taken_over(route);
-    let mut memory = taken_over
-        .map_or(&route.memory, |trial| &trial.memory)
-        .clone();
-    outcome.tell(&mut memory);
-    memory
-}
-
-impl Outcome {
-    /// A person's word on what is remembered of a route, by the policy in force or by a rollout's.
-    fn tell(&self, memory: &mut Memory) {
-        match self {
-            Self::Release(_) => memory.release(),
-            Self::AcceptBase(_) => memory.accept_base(),
-            Self::Policy(_)
-            | Self::Kill(..)
-            | Self::Rollout(_)
-            | Self::StartSwitchback(..)
-            | Self::StopSwitchback(_) => {}
-        }
-    }
-}
-
-/// A mode as `off: errors`.
-pub(crate) fn mode_words(mode: hedgerow_protocol::directive::Mode) -> String {
-    match mode.reason() {
-        Some(reason) => format!("{}: {}", mode.as_str(), reason.as_str()),
-        None => mode.as_str().to_owned(),
-    }
-}
-
-/// A policy in one line, for the record.
-fn policy_words(policy: &Policy) -> String {
-    let it = PolicyDraft::from(policy.clone());
-    let limit = |name: &str, value: Option<f64>| {
-        value.map_or_else(String::new, |value| format!(" {name}={value}"))
-    };
-    format!(
-        "intent={} percentile={} budget={} holdout={} error_limit={} probation={} attempts={} \
-         hedge_on_error={}{}{}{}{}{}",
-        it.intent.as_str(),
-        it.percentile,
-        it.budget,
-        it.holdout,
-        it.error_limit,
-        it.probation,
-        it.attempts,
-        it.hedge_on_error,
-        limit("threshold_min_ms", it.threshold_min_ms),
-        limit("threshold_max_ms", it.threshold_max_ms),
-        limit("goal", it.goal),
-        it.pool
-            .map_or_else(String::new, |pool| format!(" pool={pool}")),
-        limit("objective_ms", it.objective_ms),
-    )
 }

@@ -21,13 +21,10 @@ impl Controller {
         }
         self.shared_out = now;
         let mut pools: BTreeMap<PoolName, Vec<(RouteKey, Member)>> = BTreeMap::new();
-        for (key, route) in &mut self.routes {
+        for (key, route) in &self.routes {
             let policy = self.rules.policies.get(&key.dependency);
             let policy = policy.map(|it| &*it.policy);
             let pool = policy.and_then(|policy| policy.pool());
-            if route.lent_by(pool).is_none() {
-                route.lent = None;
-            }
             if let Some((policy, pool)) = policy.zip(pool)
                 && route.memory.mode() == Mode::On
             {
@@ -44,6 +41,20 @@ impl Controller {
             let shares = share(&members, since);
             for ((key, member), budget) in keys.iter().zip(&members).zip(shares) {
                 self.lend(key, &pool, member.own, budget);
+            }
+        }
+    }
+
+    /// Their policies may be others now: what a pool lent that they are not in is nobody's any more,
+    /// also on pages and in alerts.
+    pub(crate) fn leave_pools(&mut self, keys: &[RouteKey]) {
+        for key in keys {
+            let policy = self.rules.policies.get(&key.dependency);
+            let pool = policy.and_then(|it| it.policy.pool());
+            if let Some(route) = self.routes.get_mut(key)
+                && route.lent_by(pool).is_none()
+            {
+                route.lent = None;
             }
         }
     }

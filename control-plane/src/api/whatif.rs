@@ -124,7 +124,7 @@ fn wanted(asked: &Asked) -> Result<Option<(Percentile, Budget)>, Problem> {
 }
 
 /// POST /api/v1/routes/{dependency}/{operation}/replay with {"policy": {...}, "hours": 6}: what a
-/// policy would have done with the traffic of the last hours; without one, the policy in force.
+/// policy would have done with the traffic of the last hours; without one, the newest one.
 pub(super) async fn last_hours(
     State(state): State<ApiState>,
     Route(route): Route,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::directive::{Mode, OffReason};
+use hedgerow_protocol::directive::{LiveValues, Mode, OffReason};
 use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::policy::Intent;
 
@@ -235,13 +235,18 @@ impl Look {
         }
         let (mut figures, worse) = guard::compare(&share, &rest);
         let [new, old] = trial.seen.new_arms();
-        let told = |live: Option<hedgerow_protocol::directive::LiveValues>| {
-            live.map_or(0.0, |it| it.probability.get())
+        // Where the rest is not to hedge, it is asked what it would want by the new policy: what all
+        // wait for alike is not its doing.
+        let by_old = if route.durable.mode.hedges() {
+            route.live
+        } else {
+            trial.live
         };
+        let told = |live: Option<LiveValues>| live.map_or(0.0, |it| it.probability.get());
         let demand = Pair {
             what: What::Demand,
             new: demand(&new, told(trial.live)),
-            old: demand(&old, told(route.live)),
+            old: demand(&old, told(by_old)),
         };
         figures.push(demand);
         let policy = &rollout.next.policy;

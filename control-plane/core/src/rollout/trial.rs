@@ -76,9 +76,8 @@ impl Trial {
         Self::new(memory, place)
     }
 
-    /// Whether nothing is hedged though it is on, for reasons that are not the policy's own: the
-    /// dependency is too busy, or a switchback compares. What is seen then says nothing of the
-    /// policy.
+    /// Whether nothing is hedged though it is on, and not by the policy's own doing: the dependency is
+    /// too busy. What is seen then says nothing of the policy.
     pub(crate) fn is_held_back(&self) -> bool {
         self.decision.as_ref().is_some_and(|decision| {
             decision.mode.hedges()

@@ -103,6 +103,7 @@ fn moves_are_small_and_a_route_that_leaves_has_its_own_budget_at_once() {
     }
     assert!(before > 0.05, "{before}");
     world.ordered(order(|draft| draft.budget = 0.03)).unwrap();
+    assert_eq!(world.view(&key("catalog")).pool, None);
     go_on(&mut world, 1);
     assert!((told(&world, "catalog") - 0.03).abs() < 1e-9);
     go_on(&mut world, 20);

@@ -10,7 +10,8 @@ use std::time::Duration;
 use hedgerow_core::event::{ConnectionId, Departure, Event, KillScope, Order};
 use hedgerow_protocol::directive::Mode;
 use hedgerow_protocol::ids::{DependencyName, Incarnation, RouteKey};
-use hedgerow_protocol::policy::Intent;
+use hedgerow_protocol::policy::{Intent, Policy};
+use hedgerow_protocol::units::Ratio;
 use proptest::prelude::*;
 
 use crate::agent::Agent;
@@ -35,6 +36,8 @@ enum Step {
     Release,
     AcceptBase,
     Switchback(bool),
+    /// In percent; None: taken back.
+    Busy(Option<u8>),
     Store(Answers),
     Answer(bool),
     Pause(u64),
@@ -115,7 +118,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<bool>(), any::<bool>()).prop_map(|(all, on)| Step::Kill(all, on)),
         1 => Just(Step::Release),
         1 => Just(Step::AcceptBase),
-        1 => any::<bool>().prop_map(Step::Switchback),
+        2 => any::<bool>().prop_map(Step::Switchback),
+        2 => prop::option::of(50..100_u8).prop_map(Step::Busy),
         4 => answers.prop_map(Step::Store),
         6 => any::<bool>().prop_map(Step::Answer),
         1 => (3..60_u64).prop_map(Step::Pause),
@@ -136,6 +140,7 @@ fn take(world: &mut World, step: Step, next: &mut u64) {
             let search = RouteKey::new("search", "query").unwrap();
             let loads = [(route(), load.traffic()), (search, Traffic::HEALTHY)];
             world.seconds(3, &loads);
+            check_tick(world);
         }
         Step::Join(which) => {
             *next += 1;
@@ -212,15 +217,42 @@ fn take_with(world: &mut World, step: Step, connection: ConnectionId, next: &mut
     }
 }
 
+/// By a percentile, for a goal, or in a pool.
+fn policy_of(intent: Intent, budget: u8) -> Policy {
+    policy_with(|it| {
+        it.intent = intent;
+        it.budget = f64::from(budget) / 100.0;
+        match budget % 4 {
+            1 => it.goal = Some(0.95),
+            2 => {
+                it.pool = Some("checkout".into());
+                it.objective_ms = Some(50.0);
+            }
+            _ => {}
+        }
+    })
+}
+
+/// What a tick leaves behind: nobody is told to hedge a dependency that is too busy.
+fn check_tick(world: &World) {
+    let snapshot = world.snapshot();
+    let Some(view) = snapshot.routes.get(&route()) else {
+        return;
+    };
+    let busy = view.utilisation.as_ref().filter(|it| it.until > world.now);
+    if busy.is_some_and(|it| it.value >= 0.8) {
+        let decision = world.controller.decision(&route()).unwrap();
+        assert!(decision.live.probability.get() <= 0.0, "{decision:?}");
+        assert!(decision.live.budget.get() <= 0.0, "{decision:?}");
+    }
+}
+
 /// A step that is a person's order.
 fn ordered(step: Step) -> Order {
     let dependency = DependencyName::new("catalog").unwrap();
     let expected = None;
     match step {
-        Step::RollOut(intent, budget) => roll_out(policy_with(|it| {
-            it.intent = intent;
-            it.budget = f64::from(budget) / 100.0;
-        })),
+        Step::RollOut(intent, budget) => roll_out(policy_of(intent, budget)),
         Step::Advance => Order::AdvanceRollout {
             dependency,
             expected,
@@ -229,10 +261,7 @@ fn ordered(step: Step) -> Order {
             dependency,
             expected,
         },
-        Step::Policy(intent, budget) => set(policy_with(|it| {
-            it.intent = intent;
-            it.budget = f64::from(budget) / 100.0;
-        })),
+        Step::Policy(intent, budget) => set(policy_of(intent, budget)),
         Step::Kill(all, engaged) => {
             let scope = if all {
                 KillScope::Everything
@@ -241,6 +270,11 @@ fn ordered(step: Step) -> Order {
             };
             Order::Kill { scope, engaged }
         }
+        Step::Busy(percent) => Order::SetUtilisation {
+            dependency,
+            utilisation: percent.map(|it| Ratio::clamped(f64::from(it) / 100.0)),
+            valid_for: Duration::from_secs(20),
+        },
         Step::Release => Order::Release { route: route() },
         Step::Switchback(true) => Order::StartSwitchback {
             route: route(),

@@ -7,6 +7,7 @@ use hedgerow_core::event::{ConnectionId, KillScope, Order};
 use hedgerow_core::view::AlertRule;
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{DependencyName, Revision};
+use hedgerow_protocol::policy::Intent;
 
 use super::{
     AGENTS, CALLS, actions, begin, catalog, holders, policy_view, rolling, rollout, second, world,
@@ -151,6 +152,25 @@ fn p15_a_rollout_taken_back_is_one_alert_until_a_person_sets_a_policy_or_ten_min
             .collect();
         assert_eq!(ends, [false, true]);
     }
+    // What fires goes on firing over a restart, for the same time.
+    let mut world = rolling();
+    let failing = Traffic {
+        errors: 0.03,
+        ..CALLS
+    };
+    for _ in 0..20 {
+        second(&mut world, 2, failing);
+    }
+    world.restart(Duration::from_secs(7));
+    let ends = |world: &World| {
+        let notices = world.store.notices.iter();
+        let mut ends = notices.filter(|it| it.rule == AlertRule::RolloutReverted);
+        (ends.clone().count(), ends.any(|it| it.resolved.is_some()))
+    };
+    world.seconds(30, &[(route(), CALLS)]);
+    assert_eq!(ends(&world), (1, false));
+    world.seconds(570, &[(route(), CALLS)]);
+    assert_eq!(ends(&world), (2, true));
     // A person who takes it back knows.
     let mut world = rolling();
     let order = Order::AbortRollout {
@@ -171,6 +191,20 @@ fn u07_what_happens_to_all_alike_takes_nothing_back() {
         ..CALLS
     };
     world.seconds(29, &[(route(), fault)]);
+    assert_eq!(rollout(&world).unwrap().stage, 1);
+    assert_eq!(actions(&world), ["rollout.begin"]);
+}
+
+#[test]
+fn u07_what_all_alike_wait_for_takes_nothing_back_where_the_rest_observes() {
+    let mut world = world();
+    let observe = policy_with(|it| it.intent = Intent::Observe);
+    world.ordered(set(observe)).unwrap();
+    world.seconds(10, &[(route(), CALLS)]);
+    begin(&mut world, 0.08);
+    world.seconds(5, &[(route(), CALLS)]);
+    let drift = Traffic { slow: 0.2, ..CALLS };
+    world.seconds(20, &[(route(), drift)]);
     assert_eq!(rollout(&world).unwrap().stage, 1);
     assert_eq!(actions(&world), ["rollout.begin"]);
 }
