@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hedgerow_core::effect::Done;
-use hedgerow_core::event::{ConnectionId, Event, Order};
+use hedgerow_core::event::{ConnectionId, Departure, Event, Order};
 use hedgerow_core::view::{PolicyView, RolloutView};
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
@@ -325,4 +325,21 @@ fn u07_who_crosses_less_by_the_new_policy_is_not_taken_for_a_liar() {
     let held = world.snapshot().agents;
     let mut held = held.iter().flat_map(|it| &it.routes);
     assert!(held.all(|it| it.quarantine.is_none()));
+}
+
+#[test]
+fn x75_a_stage_whose_agents_are_gone_is_not_passed() {
+    let mut world = rolling();
+    world.seconds(5, &[(route(), CALLS)]);
+    // Whoever took the new policy dies of it.
+    for number in holders(&world, 2) {
+        world.leave(ConnectionId(number), Departure::Lost);
+    }
+    world.seconds(100, &[(route(), CALLS)]);
+    let view = rollout(&world).unwrap();
+    assert_eq!(view.stage, 1, "{}", view.words);
+    assert_eq!(
+        view.words,
+        "waiting for the agents in the share, which are gone"
+    );
 }
