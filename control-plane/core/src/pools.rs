@@ -13,7 +13,8 @@ use crate::share::{EVERY, Lent, Member, share};
 
 impl Controller {
     /// Shares out what is due. Only routes that are on put their budgets in and get a share: while
-    /// one is off, nobody spends its budget, and it has its last share again when it is back.
+    /// one is off, nobody spends its budget, and it has its last share again when it is back, but no
+    /// more than its own: the others have taken theirs again.
     pub(crate) fn share_out(&mut self, now: Moment) {
         let since = now.since(self.shared_out);
         if since < EVERY {
@@ -27,6 +28,13 @@ impl Controller {
             let pool = policy.and_then(|policy| policy.pool());
             if route.lent.as_ref().map(|lent| &lent.pool) != pool {
                 route.lent = None;
+            }
+            if let Some((policy, _)) = policy.zip(pool)
+                && let Some(lent) = &mut route.lent
+                && route.memory.mode() != Mode::On
+                && lent.budget > policy.budget()
+            {
+                lent.budget = policy.budget();
             }
             if let Some((policy, pool)) = policy.zip(pool)
                 && route.memory.mode() == Mode::On

@@ -227,10 +227,7 @@ fn b69_a_restarted_controller_goes_on_in_the_same_stage() {
             .all(|it| it.mode(&route()) == Mode::On)
     );
     // And again, with the same epoch, an agent that comes back is told the same.
-    let mut agent = world.leave(
-        ConnectionId(1_000 + before[0]),
-        hedgerow_core::event::Departure::Lost,
-    );
+    let mut agent = world.leave(ConnectionId(1_000 + before[0]), Departure::Lost);
     agent.connection = ConnectionId(9_000 + before[0]);
     let epoch = world.store.epoch;
     world.join(agent);
