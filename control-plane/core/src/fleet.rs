@@ -207,6 +207,9 @@ struct KeptLedger {
 pub(crate) struct Fleet {
     pub(crate) attached: BTreeMap<ConnectionId, Agent>,
     pub(crate) gone: VecDeque<GoneAgent>,
+    /// How many streams each agent has: all of ten thousand come at once, and none is to look
+    /// through the others.
+    streams: BTreeMap<InstanceId, usize>,
     /// The controller's routes when agents were last counted, ascending: what is done for each
     /// agent and route each tick finds the route by a number, not by its name.
     order: Vec<RouteKey>,
@@ -221,9 +224,13 @@ impl Fleet {
     /// stream of the same life stays attached (C18).
     pub(crate) fn join(&mut self, joined: Joined, now: Moment) {
         let life = (joined.instance, joined.incarnation);
-        for other in self.attached.values_mut() {
-            if (other.joined.instance, other.joined.incarnation) == life {
-                other.overtaken.get_or_insert(0);
+        let streams = self.streams.entry(joined.instance).or_default();
+        *streams += 1;
+        if *streams > 1 {
+            for other in self.attached.values_mut() {
+                if (other.joined.instance, other.joined.incarnation) == life {
+                    other.overtaken.get_or_insert(0);
+                }
             }
         }
         self.gone
@@ -238,6 +245,7 @@ impl Fleet {
         let connection = joined.connection;
         let agent = Agent::new(joined, ledger, now);
         if let Some(replaced) = self.attached.insert(connection, agent) {
+            self.stream_ended(replaced.joined.instance);
             self.let_go(replaced.ledger, now);
         }
     }
@@ -254,12 +262,7 @@ impl Fleet {
         };
         self.let_go(agent.ledger, now);
         let routes = std::mem::take(&mut agent.routes).into_keys().collect();
-        let instance = agent.joined.instance;
-        if self
-            .attached
-            .values()
-            .all(|other| other.joined.instance != instance)
-        {
+        if self.stream_ended(agent.joined.instance) {
             if self.gone.len() >= GONE_MAX {
                 self.gone.pop_front();
             }
@@ -270,6 +273,19 @@ impl Fleet {
             });
         }
         routes
+    }
+
+    /// Whether it was the agent's last one.
+    fn stream_ended(&mut self, instance: InstanceId) -> bool {
+        let Some(streams) = self.streams.get_mut(&instance) else {
+            return true;
+        };
+        *streams -= 1;
+        let last = *streams == 0;
+        if last {
+            self.streams.remove(&instance);
+        }
+        last
     }
 
     /// The agent on a stream and the counters its reports belong to. Tells two agents of one
