@@ -35,7 +35,7 @@ impl Controller {
                 self.settings.tick
             ))
         } else {
-            ledger.take(&report)
+            ledger.take(&report, now)
         };
         let refused = match verdict {
             Verdict::Duplicate => {

@@ -10,6 +10,7 @@ use hedgerow_protocol::limits::ROUTES_PER_AGENT_MAX;
 use hedgerow_protocol::report::{Report, ReportError, RouteReport, Totals};
 
 use self::plausible::Sums;
+use crate::moment::Moment;
 
 /// What an agent's reports add up to, by the name it gives a route.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +22,18 @@ pub(crate) struct Ledger {
     /// What refused reports since the last counted one covered: the next one's counters have grown
     /// in that time too.
     uncounted: Duration,
+    /// When the last one was counted; before that, when the first was refused. What came after it
+    /// covers no more time than has gone by since, whatever it says.
+    since: Option<Since>,
     routes: BTreeMap<RouteKey, Counted>,
+}
+
+/// From when a ledger knows how much time there was.
+#[derive(Debug, Clone, Copy)]
+struct Since {
+    at: Moment,
+    /// What was covered then and is not counted.
+    before: Duration,
 }
 
 /// Where a ledger's counting began.
@@ -57,15 +69,19 @@ pub(crate) enum Verdict {
 }
 
 impl Ledger {
-    /// Checks `report` against everything counted before; counts it where it can stand.
-    pub(crate) fn take(&mut self, report: &Report) -> Verdict {
+    /// Checks `report`, which came at `now`, against everything counted before; counts it where it
+    /// can stand.
+    pub(crate) fn take(&mut self, report: &Report, now: Moment) -> Verdict {
         if let Err(problem) = report.check() {
-            return self.refuse(report, problem.to_string());
+            return self.refuse(report, now, problem.to_string());
         }
         if report.sequence <= self.last {
             return Verdict::Duplicate;
         }
         let covers = report.covers.saturating_add(self.uncounted);
+        let covers = self.since.map_or(covers, |since| {
+            covers.min(now.since(since.at).saturating_add(since.before))
+        });
         let origin = match self.origin {
             Origin::Unknown if report.sequence.0 == 1 => Origin::First,
             Origin::Unknown => Origin::Middle,
@@ -83,7 +99,7 @@ impl Ledger {
                     deltas.push(delta);
                     counted.push(now);
                 }
-                Err(reason) => return self.refuse(report, reason),
+                Err(reason) => return self.refuse(report, now, reason),
             }
         }
         if known > ROUTES_PER_AGENT_MAX {
@@ -91,10 +107,14 @@ impl Ledger {
                 "routes: {known} in the agent's life; at most {ROUTES_PER_AGENT_MAX} are kept, \
                  further ones belong under `__other__`"
             );
-            return self.refuse(report, reason);
+            return self.refuse(report, now, reason);
         }
         self.last = report.sequence;
         self.uncounted = Duration::ZERO;
+        self.since = Some(Since {
+            at: now,
+            before: Duration::ZERO,
+        });
         self.origin = origin;
         for (route, now) in report.routes.iter().zip(counted) {
             self.routes.insert(route.route.clone(), now);
@@ -102,7 +122,11 @@ impl Ledger {
         Verdict::Counted(deltas)
     }
 
-    fn refuse(&mut self, report: &Report, reason: String) -> Verdict {
+    fn refuse(&mut self, report: &Report, now: Moment, reason: String) -> Verdict {
+        self.since.get_or_insert(Since {
+            at: now,
+            before: report.covers,
+        });
         self.uncounted = self.uncounted.saturating_add(report.covers);
         Verdict::Refused(reason)
     }

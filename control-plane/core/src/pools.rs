@@ -13,7 +13,8 @@ use crate::share::{EVERY, Lent, Member, share};
 
 impl Controller {
     /// Shares out what is due. Only routes that are on put their budgets in and get a share: while
-    /// one is off, nobody spends its budget, and it has its last share again when it is back.
+    /// one is off, nobody spends its budget, and it has its last share again when it is back, but no
+    /// more than its own: the others have taken theirs again.
     pub(crate) fn share_out(&mut self, now: Moment) {
         let since = now.since(self.shared_out);
         if since < EVERY {
@@ -21,10 +22,17 @@ impl Controller {
         }
         self.shared_out = now;
         let mut pools: BTreeMap<PoolName, Vec<(RouteKey, Member)>> = BTreeMap::new();
-        for (key, route) in &self.routes {
+        for (key, route) in &mut self.routes {
             let policy = self.rules.policies.get(&key.dependency);
             let policy = policy.map(|it| &*it.policy);
             let pool = policy.and_then(|policy| policy.pool());
+            if let Some((policy, _)) = policy.zip(pool)
+                && let Some(lent) = &mut route.lent
+                && route.memory.mode() != Mode::On
+                && lent.budget > policy.budget()
+            {
+                lent.budget = policy.budget();
+            }
             if let Some((policy, pool)) = policy.zip(pool)
                 && route.memory.mode() == Mode::On
             {

@@ -3,6 +3,7 @@
 mod fault;
 mod read;
 mod shipped;
+mod size;
 
 use serde::{Deserialize, Serialize};
 
@@ -140,12 +141,13 @@ impl Scenario {
     }
 
     /// When faults begin and when the last one is over, in seconds; None where nothing goes wrong.
-    /// What lasts to the run's end ends with it.
+    /// What lasts to the run's end ends with it; what begins later is not met.
     pub fn trouble(&self) -> Option<(f64, f64)> {
-        let from = self.faults.iter().map(|it| it.from_s).reduce(f64::min)?;
         let end = self.seconds as f64;
+        let met = || self.faults.iter().filter(|it| it.from_s < end);
+        let from = met().map(|it| it.from_s).reduce(f64::min)?;
         let to = |it: &Fault| it.to_s.unwrap_or(end).min(end);
-        let to = self.faults.iter().map(to).reduce(f64::max)?;
+        let to = met().map(to).reduce(f64::max)?;
         Some((from, to))
     }
 }

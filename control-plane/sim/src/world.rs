@@ -40,6 +40,8 @@ const PUSH_TAKES: u64 = 10_000;
 enum Event {
     /// The next call.
     Arrival,
+    /// Calls come more or less often than before.
+    OtherTraffic,
     /// A call has lasted as long as the threshold.
     Timer(CallId),
     /// A copy has ended by itself.
@@ -78,8 +80,10 @@ pub(crate) struct World<'a> {
     driver: Option<Driver>,
     /// The agent of each stream, by the stream's number.
     streams: Vec<u32>,
-    /// Agents cannot reach the controller.
-    cut_off: bool,
+    /// Faults by which agents cannot reach the controller now.
+    cuts: u32,
+    /// Faults by which the controller is gone now.
+    deaths: u32,
     deliveries: VecDeque<(u64, ConnectionId, DirectiveSet)>,
     meter: Meter,
 }
@@ -109,7 +113,8 @@ impl<'a> World<'a> {
             deadline: (fleet.deadline_ms * 1e3) as u64,
             driver: (variation.client == Client::Hedgerow).then(|| Driver::new(scenario.policy())),
             streams: Vec::new(),
-            cut_off: false,
+            cuts: 0,
+            deaths: 0,
             deliveries: VecDeque::new(),
             meter: Meter::default(),
         };
@@ -178,6 +183,7 @@ impl<'a> World<'a> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Arrival => self.arrive(),
+            Event::OtherTraffic => self.next_arrival(),
             Event::Timer(call) => self.timer(call),
             Event::Ended(call, role) => self.ended(call, role, false),
             Event::Failed(call, role) => self.ended(call, role, true),

@@ -81,10 +81,14 @@ fn minute(row: &SqliteRow) -> Result<Minute, StoreError> {
     let layout = u32::try_from(layout).map_err(|error| unreadable(error.to_string()))?;
     accept_layout(layout).map_err(|error| unreadable(error.to_string()))?;
     let histogram = |column: &str| {
-        SparseHistogram::from_bytes(row.get::<&[u8], _>(column))
-            .map_err(|error| unreadable(format!("{column}: {error}")))
+        let bytes = row
+            .try_get::<&[u8], _>(column)
+            .map_err(|error| unreadable(error.to_string()))?;
+        SparseHistogram::from_bytes(bytes).map_err(|error| unreadable(format!("{column}: {error}")))
     };
-    let known = row.get::<&str, _>("json");
+    let known = row
+        .try_get::<&str, _>("json")
+        .map_err(|error| unreadable(error.to_string()))?;
     Ok(Minute {
         at,
         span: Duration::from_millis(counter("minutes", row, "span_ms")?),

@@ -16,7 +16,7 @@ pub(crate) struct Replayed {
     until: Option<Moment>,
     minutes: usize,
     calls: u64,
-    /// Hedges for each call, with this policy and as it was.
+    /// Hedges for each call, with this policy and as it was; null where there were no calls.
     hedge_rate: Figure,
     hedge_rate_then: Figure,
     unhedged_ms: Percentiles,
@@ -48,8 +48,8 @@ impl From<&Replay> for Replayed {
             until: replay.rows.last().map(|row| row.at),
             minutes: replay.rows.len(),
             calls: replay.calls,
-            hedge_rate: share(replay.hedge_rate),
-            hedge_rate_then: share(replay.hedge_rate_then),
+            hedge_rate: share(replay.hedge_rate, replay.calls),
+            hedge_rate_then: share(replay.hedge_rate_then, replay.calls),
             unhedged_ms: Percentiles::new(replay.unhedged),
             hedged_ms: Percentiles::new(replay.hedged),
             minutes_off: replay.minutes_off,
@@ -66,8 +66,8 @@ impl From<&Row> for Minute {
             at: row.at,
             calls: row.calls,
             threshold_ms: figure(row.threshold),
-            hedge_rate: share(row.hedge_rate),
-            hedge_rate_then: share(row.hedge_rate_then),
+            hedge_rate: share(row.hedge_rate, row.calls),
+            hedge_rate_then: share(row.hedge_rate_then, row.calls),
             unhedged_p99_ms: figure(row.unhedged_p99),
             hedged_p99_ms: figure(row.hedged_p99),
             off: row.off,
@@ -75,6 +75,7 @@ impl From<&Row> for Minute {
     }
 }
 
-fn share(value: f64) -> Figure {
-    number(three_digits(value))
+/// Of calls: of none there is no share.
+fn share(value: f64, calls: u64) -> Figure {
+    (calls > 0).then(|| number(three_digits(value))).flatten()
 }

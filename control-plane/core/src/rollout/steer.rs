@@ -33,6 +33,8 @@ pub(crate) struct Watch {
     /// Why it is being taken back. Stays, also where the store fails: then it is tried again.
     pub(crate) reverting: Option<String>,
     pub(crate) agents: Agents,
+    /// Whether an agent was in the share at any time.
+    told: bool,
     pub(crate) figures: Vec<(RouteKey, Pair)>,
     pub(crate) calls: u64,
     pub(crate) words: String,
@@ -71,6 +73,7 @@ impl Watch {
             demand: None,
             reverting: None,
             agents: Agents::default(),
+            told: false,
             figures: Vec::new(),
             calls: 0,
             words: "just begun".into(),
@@ -95,9 +98,10 @@ impl Watch {
         let demand = look.demand.filter(|_| demanding);
         let reason = agents.refusal.clone().or(worse).or(demand);
         self.reverting = self.reverting.take().or(reason);
+        self.told |= agents.share > 0;
         self.words = words(
             self.reverting.as_deref(),
-            &agents,
+            (&agents, self.told),
             look.ineffective.as_deref(),
             look.calls,
         );
@@ -106,12 +110,13 @@ impl Watch {
 
     /// Why the next stage may begin, once its time is over.
     fn passes(&self, share: f64) -> Option<String> {
-        if self.calls >= CALLS_TO_PASS && self.over == 0 && self.demand.is_none() {
+        let Agents { all, share: of, .. } = self.agents;
+        if of > 0 && self.calls >= CALLS_TO_PASS && self.over == 0 && self.demand.is_none() {
             return Some(format!("{} calls with it were well", self.calls));
         }
-        // Nobody was told anything, so that there is nothing to wait for.
-        let Agents { all, share: of, .. } = self.agents;
-        (all > 0 && of == 0)
+        // Nobody was told anything, so that there is nothing to wait for. Where those who were told
+        // are gone since, the policy may be why.
+        (all > 0 && !self.told)
             .then(|| format!("none of {all} agents is among the first {}", percent(share)))
     }
 }
@@ -289,7 +294,7 @@ fn meant(intent: Intent) -> Mode {
 
 fn words(
     reverting: Option<&str>,
-    agents: &Agents,
+    (agents, told): (&Agents, bool),
     ineffective: Option<&str>,
     calls: u64,
 ) -> String {
@@ -297,6 +302,8 @@ fn words(
         format!("taken back: {why}")
     } else if agents.all == 0 {
         "waiting for agents: none reports it".into()
+    } else if agents.share == 0 && told {
+        "waiting for the agents in the share, which are gone".into()
     } else if agents.share == 0 {
         format!("none of {} agents is in the share", agents.all)
     } else if agents.holding == 0 {

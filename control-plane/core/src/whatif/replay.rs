@@ -25,6 +25,9 @@ use crate::window::Attempts;
 
 /// Minutes of the threshold's slow side.
 const SLOW_MINUTES: usize = 5;
+/// What is older is of another time, as after hours without the controller: not of the same window.
+/// Minutes are a little longer than one.
+const SLOW_SPAN: Duration = Duration::from_mins(6);
 
 /// What is assumed, to be said wherever a replay is shown.
 pub const ASSUMED: &[&str] = &[
@@ -113,9 +116,12 @@ pub fn replay(minutes: &[Minute], policy: &Policy) -> Replay {
         });
         unhedged.merge(&alone);
         hedged.merge(&with);
-        state.learn(primaries, policy, Ratio::clamped(phi));
+        state.learn(minute.at, primaries, policy, Ratio::clamped(phi));
     }
-    let calls = minutes.iter().map(|minute| minute.calls).sum::<u64>();
+    // A row that was damaged in a store may say anything.
+    let calls = minutes
+        .iter()
+        .fold(0_u64, |sum, minute| sum.saturating_add(minute.calls));
     let share = |hedges: f64| {
         if calls > 0 {
             hedges / calls as f64
@@ -142,8 +148,8 @@ struct State {
     threshold: Option<Duration>,
     /// The share of crossed calls hedged.
     probability: f64,
-    /// The last minutes' primaries, oldest first.
-    last: VecDeque<Attempts>,
+    /// The last minutes' primaries and their ends, oldest first.
+    last: VecDeque<(Moment, Attempts)>,
     failing: bool,
 }
 
@@ -180,8 +186,10 @@ impl State {
         })
     }
 
-    fn learn(&mut self, primaries: Attempts, policy: &Policy, shared: Ratio) {
-        self.last.push_back(primaries);
+    fn learn(&mut self, at: Moment, primaries: Attempts, policy: &Policy, shared: Ratio) {
+        self.last
+            .retain(|(before, _)| at.since(*before) < SLOW_SPAN);
+        self.last.push_back((at, primaries));
         if self.last.len() > SLOW_MINUTES {
             self.last.pop_front();
         }
@@ -209,7 +217,7 @@ impl State {
     /// The last minutes' primaries; None where they are too few.
     fn curve(&self, minutes: usize) -> Option<SurvivalCurve> {
         let mut sum = Attempts::default();
-        for own in self.last.iter().rev().take(minutes) {
+        for (_, own) in self.last.iter().rev().take(minutes) {
             // Fails after 2^48 samples only.
             let _ = sum.done.add(&own.done);
             let _ = sum.censored.add(&own.censored);

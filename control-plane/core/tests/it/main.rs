@@ -8,6 +8,7 @@
 mod agent;
 mod alerts;
 mod arming;
+mod broken;
 mod crowd;
 mod day;
 mod delivery;

@@ -2,6 +2,7 @@
 
 use hedgerow_core::event::Order;
 use hedgerow_core::view::PoolView;
+use hedgerow_protocol::directive::Mode;
 use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::policy::PolicyDraft;
 
@@ -125,4 +126,35 @@ fn what_a_route_that_is_off_does_not_spend_is_not_lent() {
     assert!(!world.view(&key("search")).mode.hedges());
     let now = pool(&world, "catalog").budget;
     assert!(now <= 0.04 + 1e-9, "{now} after {lent}");
+}
+
+#[test]
+fn x79_a_route_that_is_on_again_takes_no_more_than_the_pool_has() {
+    let mut world = pooled(300);
+    assert!(pool(&world, "catalog").budget > 0.07);
+    let failing = Traffic {
+        errors: 0.5,
+        ..STALLING
+    };
+    // What search needs while catalog is off, it gets: its own.
+    let off = [(key("catalog"), failing), (key("search"), STALLING)];
+    world.seconds(600, &off);
+    assert!(!world.view(&key("catalog")).mode.hedges());
+    assert!(
+        pool(&world, "search").budget > 0.015,
+        "{:?}",
+        pool(&world, "search")
+    );
+    let on = [(key("catalog"), STALLING), (key("search"), STALLING)];
+    let mut back = 0;
+    for second in 0..120 {
+        world.seconds(1, &on);
+        let hedging = ["catalog", "search"].into_iter();
+        let hedging = hedging.filter(|it| world.view(&key(it)).mode == Mode::On);
+        let told: Vec<_> = hedging.map(|it| told(&world, it)).collect();
+        back += u64::from(told.len() == 2);
+        let told: f64 = told.iter().sum();
+        assert!(told <= 0.08 + 1e-6, "{second}: {told}");
+    }
+    assert!(back > 60, "{back}");
 }

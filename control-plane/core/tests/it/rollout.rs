@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hedgerow_core::effect::Done;
-use hedgerow_core::event::{ConnectionId, Event, Order};
+use hedgerow_core::event::{ConnectionId, Departure, Event, Order};
 use hedgerow_core::view::{PolicyView, RolloutView};
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
@@ -203,6 +203,23 @@ fn p16_without_calls_a_stage_lasts() {
 }
 
 #[test]
+fn x75_a_stage_whose_agents_are_gone_is_not_passed() {
+    let mut world = rolling();
+    world.seconds(5, &[(route(), CALLS)]);
+    // Whoever took the new policy dies of it.
+    for number in holders(&world, 2) {
+        world.leave(ConnectionId(number), Departure::Lost);
+    }
+    world.seconds(100, &[(route(), CALLS)]);
+    let view = rollout(&world).unwrap();
+    assert_eq!(view.stage, 1, "{}", view.words);
+    assert_eq!(
+        view.words,
+        "waiting for the agents in the share, which are gone"
+    );
+}
+
+#[test]
 fn u07_a_stage_in_which_nobody_is_passes() {
     let mut world = World::hedging();
     begin(&mut world, 0.1);
@@ -228,10 +245,7 @@ fn b69_a_restarted_controller_goes_on_in_the_same_stage() {
             .all(|it| it.mode(&route()) == Mode::On)
     );
     // And again, with the same epoch, an agent that comes back is told the same.
-    let mut agent = world.leave(
-        ConnectionId(1_000 + before[0]),
-        hedgerow_core::event::Departure::Lost,
-    );
+    let mut agent = world.leave(ConnectionId(1_000 + before[0]), Departure::Lost);
     agent.connection = ConnectionId(9_000 + before[0]);
     let epoch = world.store.epoch;
     world.join(agent);

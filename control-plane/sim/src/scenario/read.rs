@@ -99,7 +99,7 @@ impl Scenario {
             }
             self.check_fault(&fault.kind, &at)?;
         }
-        Ok(())
+        self.check_size()
     }
 
     fn check_policy(&self) -> Result<(), ScenarioError> {

@@ -117,16 +117,18 @@ impl Calls {
         }
     }
 
-    /// Those of one agent.
-    pub(super) fn of_agent(&self, agent: u32) -> Vec<CallId> {
+    /// Those of the first `agents` agents, by agent; all in one pass, for agents may be many.
+    pub(super) fn of_agents_below(&self, agents: u32) -> Vec<CallId> {
         let slots = (0..).zip(&self.slots);
-        slots
-            .filter(|(_, (_, call))| call.as_ref().is_some_and(|call| call.agent == agent))
-            .map(|(slot, (generation, _))| CallId {
-                slot,
-                generation: *generation,
+        let mut found: Vec<_> = slots
+            .filter_map(|(slot, (generation, call))| {
+                let agent = call.as_ref()?.agent;
+                let generation = *generation;
+                (agent < agents).then_some((agent, CallId { slot, generation }))
             })
-            .collect()
+            .collect();
+        found.sort_by_key(|(agent, _)| *agent);
+        found.into_iter().map(|(_, id)| id).collect()
     }
 }
 

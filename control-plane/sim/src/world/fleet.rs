@@ -200,7 +200,7 @@ impl World<'_> {
         let (lease, heartbeat) = driver.lease();
         let agent = &mut self.agents[number as usize];
         agent.joining = false;
-        if self.cut_off || agent.connection.is_some() {
+        if self.cuts > 0 || agent.connection.is_some() {
             return;
         }
         let connection = ConnectionId(self.streams.len() as u64);
@@ -226,20 +226,27 @@ impl World<'_> {
         let now = self.now();
         match (&self.scenario.faults[number].kind, begins) {
             (FaultKind::ControllerAway {}, true) => {
-                self.cut_off = true;
+                self.cuts += 1;
                 self.lose_streams(true);
             }
             (FaultKind::ControllerAway {}, false) => {
-                self.cut_off = false;
+                self.cuts -= 1;
                 self.come_back(now);
             }
             (FaultKind::ControllerRestart {}, true) => {
+                self.deaths += 1;
                 if let Some(driver) = &mut self.driver {
                     driver.stop();
                 }
                 self.lose_streams(false);
             }
+            // Of deaths that overlap it comes back once, after the last: a second start would forget
+            // the streams that were opened to the first.
             (FaultKind::ControllerRestart {}, false) => {
+                self.deaths -= 1;
+                if self.deaths > 0 {
+                    return;
+                }
                 if let Some(driver) = &mut self.driver {
                     driver.start(now);
                 }
@@ -248,6 +255,10 @@ impl World<'_> {
             }
             (FaultKind::AgentsRestart { share }, true) => {
                 let count = (share * self.agents.len() as f64).round() as u32;
+                // Their calls die with them.
+                for call in self.calls.of_agents_below(count) {
+                    self.forget(call);
+                }
                 for agent in 0..count {
                     self.restart(agent);
                 }
@@ -278,12 +289,9 @@ impl World<'_> {
         }
     }
 
-    /// An agent's process starts anew; its calls die with it.
+    /// An agent's process starts anew, without a call.
     fn restart(&mut self, number: u32) {
         let now = self.now();
-        for call in self.calls.of_agent(number) {
-            self.forget(call);
-        }
         let old = &mut self.agents[number as usize];
         let mut new = Agent::new(number as usize, now, old.incarnation + 1, self.names.len());
         new.log = old.log.begun_anew();

@@ -3,9 +3,30 @@
 use crate::chance::{Random, Stream};
 use crate::scenario::{Fault, FaultKind, Which};
 
-/// For each replica, intervals in microseconds that ascend and do not touch.
+/// One interval, in microseconds.
+#[derive(Debug, Clone, Copy)]
+struct Pause {
+    begin: u64,
+    end: u64,
+    /// Of pauses before it, in all.
+    before: u64,
+}
+
+impl Pause {
+    /// How much work could be done up to it.
+    fn worked(self) -> u64 {
+        self.begin - self.before
+    }
+
+    /// Of pauses up to its end, in all.
+    fn stood(self) -> u64 {
+        self.before + (self.end - self.begin)
+    }
+}
+
+/// For each replica, intervals that ascend and do not touch.
 #[derive(Debug)]
-pub(super) struct Pauses(Vec<Vec<(u64, u64)>>);
+pub(super) struct Pauses(Vec<Vec<Pause>>);
 
 impl Pauses {
     pub(super) fn drawn(faults: &[Fault], seed: u64, replicas: usize, end_s: f64) -> Self {
@@ -43,17 +64,22 @@ impl Pauses {
     /// When work of `work` microseconds is done that begins at `from`.
     pub(super) fn done_at(&self, replica: usize, from: u64, work: u64) -> u64 {
         let pauses = &self.0[replica];
-        let first = pauses.partition_point(|(_, end)| *end <= from);
-        let (mut at, mut left) = (from, work);
-        for (begin, end) in &pauses[first..] {
-            let until = begin.saturating_sub(at);
-            if left <= until {
-                break;
-            }
-            left -= until;
-            at = *end;
+        let over = pauses.partition_point(|it| it.end <= from);
+        let stood = over.checked_sub(1).map_or(0, |last| pauses[last].stood());
+        // As much work as since the beginning: what began in a pause does so as if at its start.
+        let within = pauses.get(over).is_some_and(|it| it.begin < from);
+        let worked = if within {
+            pauses[over].worked()
+        } else {
+            from - stood
+        };
+        if work == 0 {
+            return from;
         }
-        at.saturating_add(left)
+        let until = worked.saturating_add(work);
+        let passed = pauses.partition_point(|it| it.worked() < until);
+        let stood = passed.checked_sub(1).map_or(0, |last| pauses[last].stood());
+        until.saturating_add(stood)
     }
 }
 
@@ -73,13 +99,16 @@ fn series(random: &mut Random, (from, to): (f64, f64), ms: f64, share: f64) -> V
     pauses
 }
 
-fn merged(mut pauses: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+fn merged(mut pauses: Vec<(u64, u64)>) -> Vec<Pause> {
     pauses.sort_unstable();
-    let mut merged: Vec<(u64, u64)> = Vec::new();
+    let mut merged: Vec<Pause> = Vec::new();
     for (begin, end) in pauses {
         match merged.last_mut() {
-            Some(last) if begin <= last.1 => last.1 = last.1.max(end),
-            _ => merged.push((begin, end)),
+            Some(last) if begin <= last.end => last.end = last.end.max(end),
+            last => {
+                let before = last.map_or(0, |last| last.stood());
+                merged.push(Pause { begin, end, before });
+            }
         }
     }
     merged

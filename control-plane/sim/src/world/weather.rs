@@ -68,14 +68,13 @@ impl Weather {
         self.faults.iter().filter(move |fault| fault.is_on(t))
     }
 
-    /// Times the usual traffic.
-    pub(super) fn traffic(&self, t: f64) -> f64 {
-        self.on(t)
-            .map(|fault| match fault.kind {
-                FaultKind::Surge { factor } => factor,
-                _ => 1.0,
-            })
-            .product()
+    /// When there are next more or fewer calls, after a moment; both in microseconds.
+    pub(super) fn traffic_changes_after(&self, now: u64) -> Option<u64> {
+        let surge = |it: &&Fault| matches!(it.kind, FaultKind::Surge { .. });
+        let surges = self.faults.iter().filter(surge);
+        let edges = surges.flat_map(|it| [Some(it.from_s), it.to_s]).flatten();
+        let edges = edges.map(|s| (s * 1e6).ceil() as u64);
+        edges.filter(|at| *at > now).min()
     }
 
     /// What a call that begins at `t` is. Draws for each fault of the scenario, on or not.

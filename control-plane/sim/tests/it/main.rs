@@ -5,5 +5,6 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+mod broken;
 mod read;
 mod runs;

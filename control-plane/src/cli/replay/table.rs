@@ -7,7 +7,7 @@ use hedgerow_core::whatif::{ASSUMED, Percentile, Replay, Row};
 use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::policy::Policy;
 
-use crate::whatif::figures::{column, percent};
+use crate::whatif::figures::{column, percent, three_digits};
 
 /// Rows of the course at most.
 const ROWS: usize = 24;
@@ -16,15 +16,15 @@ const BAR: f64 = 20.0;
 
 pub(super) fn text(route: &RouteKey, policy: &Policy, replay: &Replay) -> String {
     let mut text = format!(
-        "{route}: {} minutes, {} calls, replayed with {} at p{} within {}\n\n\
+        "{route}: {} minutes, {} calls, replayed with {} {} within {}\n\n\
          hedged     {} of calls (then: {})\n",
         replay.rows.len(),
         replay.calls,
         policy.intent().as_str(),
-        policy.percentile().get() * 100.0,
+        aim(policy),
         percent(policy.budget().get()),
-        percent(replay.hedge_rate),
-        percent(replay.hedge_rate_then),
+        share(replay.hedge_rate, replay.calls),
+        share(replay.hedge_rate_then, replay.calls),
     );
     for (place, percentile) in Percentile::SHOWN.into_iter().enumerate() {
         let (with, without) = (replay.hedged[place], replay.unhedged[place]);
@@ -60,9 +60,31 @@ pub(super) fn text(route: &RouteKey, policy: &Policy, replay: &Replay) -> String
     text.trim_end().to_owned()
 }
 
+/// What its threshold is for: a pool's objective before a goal, and a goal before the percentile.
+fn aim(policy: &Policy) -> String {
+    if let Some(objective) = policy.pool().and(policy.objective()) {
+        return format!("for an answer in {} ms", column(Some(objective)));
+    }
+    match policy.goal() {
+        Some(goal) => format!("for p{}", three_digits(goal.get() * 100.0)),
+        None => format!("at p{}", three_digits(policy.percentile().get() * 100.0)),
+    }
+}
+
+/// Of calls: of none there is no share.
+fn share(hedges: f64, calls: u64) -> String {
+    if calls > 0 {
+        percent(hedges)
+    } else {
+        "unknown".into()
+    }
+}
+
 /// A run of minutes: the worst p99 in it, so that nothing is hidden by a mean.
 fn line(ago: u64, rows: &[Row], slowest: Option<Duration>) -> String {
-    let calls: u64 = rows.iter().map(|row| row.calls).sum();
+    let calls = rows
+        .iter()
+        .fold(0_u64, |sum, row| sum.saturating_add(row.calls));
     let hedges: f64 = rows
         .iter()
         .map(|row| row.hedge_rate * row.calls as f64)
@@ -74,7 +96,11 @@ fn line(ago: u64, rows: &[Row], slowest: Option<Duration>) -> String {
     format!(
         "{ago:>11}  {calls:>7}  {:>9}  {:>7}  {:>12}  {:>9}  {}{}\n",
         delay.map_or_else(|| "-".into(), |delay| column(Some(delay))),
-        percent(hedges / (calls.max(1) as f64)),
+        if calls > 0 {
+            percent(hedges / calls as f64)
+        } else {
+            "-".into()
+        },
         column(without),
         column(with),
         bars(with, without, slowest),

@@ -185,3 +185,55 @@ fn a_goal_is_replayed_by_the_best_delay_and_share_of_the_minute_before() {
     assert_eq!(out_of_reach.hedge_rate, 0.0);
     assert_eq!(out_of_reach.hedged, out_of_reach.unhedged);
 }
+
+#[test]
+fn x72_counts_that_no_minute_has_are_a_figure_and_no_overflow() {
+    let mut minutes = hour();
+    for minute in &mut minutes {
+        (minute.calls, minute.hedged) = (i64::MAX as u64, i64::MAX as u64);
+        minute.span = Duration::MAX;
+        minute.known = Known {
+            errors: Some(-1e308),
+            phi: Some(1e308),
+            off: None,
+        };
+    }
+    let replayed = replay(&minutes, &policy(|_| ()));
+    assert_eq!(replayed.calls, u64::MAX);
+    assert!(replayed.hedge_rate.is_finite() && replayed.hedge_rate_then.is_finite());
+}
+
+#[test]
+fn x73_minutes_from_before_a_gap_of_hours_hold_nothing_up() {
+    let slow = |number| {
+        minute(
+            number,
+            &[(100, 500), (120, 440), (2_000, 60)],
+            Known::default(),
+        )
+    };
+    let mut minutes: Vec<_> = (1..=5).map(slow).collect();
+    minutes.extend((301..=310).map(|number| minute(number, USUAL, Known::default())));
+    let replayed = replay(&minutes, &policy(|draft| draft.percentile = 0.92));
+    // The first one after it is hedged by what was known before: there is nothing else.
+    assert!(replayed.rows[5].threshold.unwrap() > Duration::from_millis(100));
+    for row in &replayed.rows[6..] {
+        assert!(
+            row.threshold.unwrap() < Duration::from_millis(20),
+            "{row:?}"
+        );
+    }
+}
+
+#[test]
+fn x74_a_goal_whose_one_delay_cannot_reach_it_hedges_nothing() {
+    let replayed = replay(
+        &hour(),
+        &policy(|draft| {
+            draft.goal = Some(0.99);
+            draft.budget = 0.03;
+            (draft.threshold_min_ms, draft.threshold_max_ms) = (Some(11.0), Some(11.0));
+        }),
+    );
+    assert_eq!(replayed.hedge_rate, 0.0);
+}
