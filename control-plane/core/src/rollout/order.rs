@@ -260,6 +260,7 @@ impl Controller {
         outcome: &Outcome,
         places: Vec<(RouteKey, Place)>,
     ) {
+        let finished = matches!(outcome, Outcome::Rollout(RolloutOutcome::Finished(_)));
         let ends: Vec<&DependencyName> = match outcome {
             Outcome::Policy(it) => vec![it.policy.dependency()],
             Outcome::Kill(_, reverted) => {
@@ -285,8 +286,9 @@ impl Controller {
         };
         for dependency in ends {
             let watch = self.watches.remove(dependency);
-            // One alert for the dependency, on its first route.
-            let mut why = watch.and_then(|it| it.reverting);
+            // One alert for the dependency, on its first route; none where the last step was stored
+            // before it could be taken back.
+            let mut why = watch.and_then(|it| it.reverting).filter(|_| !finished);
             for key in self.routes_in(dependency) {
                 if let Some(route) = self.routes.get_mut(&key) {
                     if route.trial.take().is_some() {

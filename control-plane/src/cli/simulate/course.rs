@@ -24,35 +24,41 @@ pub(super) fn text(outcome: &Outcome) -> String {
                 .any(|it| it.second as f64 > from && it.second as f64 <= to);
             if wrong { '×' } else { ' ' }
         });
-        put(&mut text, "wrong", line.collect(), "");
+        put(&mut text, "wrong", &line.collect::<String>(), "");
     }
     if outcome.seconds.iter().any(|it| it.decided.is_some()) {
+        let line: String = chunks.iter().map(|chunk| mode(chunk)).collect();
         put(
             &mut text,
             "mode",
-            chunks.iter().map(|chunk| mode(chunk)).collect(),
+            &line,
             "█ on  ▒ probing  · off  o observing",
         );
     }
     let rate = |it: &Second| (it.calls > 0).then(|| it.hedged as f64 / it.calls as f64);
     let (line, most) = bars(&chunks, rate);
-    put(&mut text, "hedged", line, &format!("to {}", share(most)));
+    put(&mut text, "hedged", &line, &format!("to {}", share(most)));
     let (line, most) = bars(&chunks, |it| it.waited_p99_ms);
-    put(&mut text, "p99", line, &format!("to {} ms", ms(most)));
+    put(&mut text, "p99", &line, &format!("to {} ms", ms(most)));
     let (line, most) = bars(&chunks, |it| it.agents_threshold_ms);
     if most.is_some() {
-        put(&mut text, "threshold", line, &format!("to {} ms", ms(most)));
+        put(
+            &mut text,
+            "threshold",
+            &line,
+            &format!("to {} ms", ms(most)),
+        );
     }
     if outcome.seconds.iter().any(|it| !it.utilisation.is_empty()) {
         let busy = |it: &Second| it.utilisation.iter().copied().reduce(f64::max);
         let (line, most) = bars(&chunks, busy);
-        put(&mut text, "busy", line, &format!("to {}", share(most)));
+        put(&mut text, "busy", &line, &format!("to {}", share(most)));
     }
     text.push('\n');
     text
 }
 
-fn put(text: &mut String, name: &str, line: String, note: &str) {
+fn put(text: &mut String, name: &str, line: &str, note: &str) {
     // A `String` takes whatever is written to it.
     let _ = writeln!(text, "{name:<10} {line:<WIDTH$}  {note}");
 }
