@@ -1,5 +1,6 @@
 //! The world: calls, replicas, agents and a controller in discrete events, on a clock of its own.
 
+mod arrivals;
 mod calls;
 mod clock;
 mod fleet;

@@ -131,7 +131,7 @@ fn x76_a_fleet_from_nothing_to_a_million_calls_and_back() {
         }
     }
     world.seconds(90, &[(route(), Traffic::HEALTHY)]);
-    let live = world.agent(1).held[&route()].live.clone();
+    let live = world.agent(1).held[&route()].live;
     assert!(
         live.arming.is_none() && live.threshold.is_some(),
         "{live:?}"
