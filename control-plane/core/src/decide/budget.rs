@@ -88,8 +88,8 @@ impl Pushed {
 /// Most tokens an agent keeps: as many as all agents can spend at once within a tenth of the fleet's
 /// calls in a second, one at least and three at most; half a second's worth of its own where that is
 /// more. What lies between counts: with two instead of one, a hundred agents of twenty calls a second
-/// each are refused a fifth of their hedges by chance instead of two fifths. One where agents are armed
-/// in turns: their number is made for that.
+/// each are refused an eighth of their hedges by chance instead of three. One where agents are armed in
+/// turns: their number is made for that.
 pub(crate) fn cap(windows: &Windows, agents: u64, budget: Budget, armed: Option<Armed>) -> f64 {
     let (Some(rate), None, true) = (rate(windows, RATE_SLICES), armed, agents > 0) else {
         return CAP_LEAST;
