@@ -173,7 +173,7 @@ fn policy(
     given: Option<Value>,
     errors: &mut Vec<FieldProblem>,
 ) -> Option<Policy> {
-    let fields: Map<String, Value> = match given {
+    let mut fields: Map<String, Value> = match given {
         None => {
             let fleet = state.engine.snapshot();
             let in_force = fleet.policies.get(dependency);
@@ -189,6 +189,10 @@ fn policy(
             return None;
         }
     };
+    // What it would have done is asked of a policy that does something.
+    fields
+        .entry("intent")
+        .or_insert_with(|| Value::from("hedge"));
     policies::policy(fields, dependency, errors)
 }
 

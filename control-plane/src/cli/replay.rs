@@ -30,8 +30,8 @@ pub(super) struct ReplayHours {
     /// Which of its operations.
     #[arg(long, value_name = "NAME")]
     operation: String,
-    /// A policy as TOML, its fields as in the configuration file's [[policy]] [default: the one the
-    /// store holds].
+    /// A policy as TOML: the fields of the configuration file's [[policy]], without that line; it
+    /// hedges unless it says otherwise [default: the one the store holds].
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// How far back, at most 24.
@@ -89,6 +89,8 @@ fn read(path: &Path, dependency: &DependencyName) -> anyhow::Result<Policy> {
     fields
         .entry("dependency")
         .or_insert_with(|| dependency.as_str().into());
+    // What it would have done is asked of a policy that does something.
+    fields.entry("intent").or_insert_with(|| "hedge".into());
     let draft: PolicyDraft = fields.try_into().with_context(refused)?;
     if draft.dependency != dependency.as_str() {
         bail!(

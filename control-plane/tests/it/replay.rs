@@ -144,7 +144,7 @@ async fn the_command_says_what_a_policy_would_have_done() {
 
     std::fs::write(
         folder.path().join("policy.toml"),
-        "intent = \"hedge\"\npercentile = 0.94\nholdout = 0\nbudget = 0.1\n",
+        "percentile = 0.94\nholdout = 0\nbudget = 0.1\n",
     )
     .unwrap();
     let (ok, said, error) = replay(

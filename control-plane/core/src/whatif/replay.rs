@@ -36,6 +36,7 @@ pub const ASSUMED: &[&str] = &[
      to be shared; nothing, where too few hedges were sent to measure it",
     "the load of the hedges makes nothing slower",
     "a policy hedges by its own budget, whatever its pool would lend it",
+    "a minute at whose end hedging was off, or too much failed, counts as off whole",
     "where hedging was switched off for a slowness that all replicas shared, it would have been so \
      under this policy",
 ];

@@ -74,7 +74,7 @@ fn summary(outcome: &Outcome) -> String {
         })
     };
     let mut text = format!(
-        "off {}{}; on {}{}\nhedged {} of calls, {} in the worst second; {} seconds over the budget\n",
+        "went off {}{}; came back {}{}\nhedged {} of calls, {} in the worst second; {} seconds over the budget\n",
         times(it.offs),
         after(it.off_after_s, "it began"),
         times(it.ons),

@@ -48,8 +48,7 @@ async fn the_last_hours_are_replayed_under_the_policy_in_force_or_another() {
     let p95 = |replayed: &Value, which: &str| replayed[which]["p95"].as_f64().unwrap();
     assert!(rate(&stands) > 0.02);
 
-    let last =
-        answer(json!({"hours": 1.5, "policy": {"intent": "hedge", "percentile": 0.94}})).await;
+    let last = answer(json!({"hours": 1.5, "policy": {"percentile": 0.94}})).await;
     assert!((88..=90).contains(&last["minutes"].as_u64().unwrap()));
     assert!(p95(&last, "hedged_ms") < p95(&last, "unhedged_ms"));
     let off = answer(json!({"policy": {"intent": "off"}})).await;
