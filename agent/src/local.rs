@@ -65,6 +65,29 @@ impl Ended {
         }
     }
 
+    /// Takes in what ended by replica, each with primaries finished and failed. Those of `judged`, the
+    /// replicas on probation, were judged already: they are taken out of the sums.
+    pub(crate) fn with_replicas<'a>(
+        mut self,
+        each: impl Iterator<Item = (&'a ReplicaName, u64, u64)>,
+        judged: &[ReplicaName],
+    ) -> Self {
+        for (replica, finished, errors) in each {
+            if judged.contains(replica) {
+                // What ends as the second does may be counted on either side of it.
+                self.primaries = self.primaries.saturating_sub(finished);
+                self.errors = self.errors.saturating_sub(errors);
+            } else if finished > 0 {
+                self.replicas.push(ReplicaErrors {
+                    replica: replica.clone(),
+                    finished,
+                    errors,
+                });
+            }
+        }
+        self
+    }
+
     fn counts(&self) -> impl Iterator<Item = (&ReplicaName, Count)> {
         self.replicas.iter().map(|own| {
             let count = Count {

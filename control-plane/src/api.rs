@@ -25,6 +25,10 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
 use axum::routing::{any, delete, get, post, put};
 
+use hedgerow_core::event::Via;
+use hedgerow_dashboard::backend::Operator;
+
+use crate::acts::Acting;
 use crate::auth::Auth;
 use crate::engine::Engine;
 use crate::store::Store;
@@ -42,6 +46,17 @@ pub struct ApiState {
     pub store: Store,
     /// Who somebody is.
     pub auth: Auth,
+}
+
+impl ApiState {
+    /// Somebody who acts by the API.
+    fn acting<'a>(&'a self, operator: &'a Operator) -> Acting<'a> {
+        Acting {
+            engine: &self.engine,
+            operator,
+            via: Via::Api,
+        }
+    }
 }
 
 macro_rules! routes {

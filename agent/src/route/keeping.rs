@@ -16,7 +16,7 @@ use super::judging::Judging;
 use super::news::{News, Told};
 use super::no_effect::{Means, NoEffect, no_effect};
 use super::turns::{Turn, Turns};
-use crate::local::{Ended, OwnSwitch, ReplicaErrors};
+use crate::local::{Ended, OwnSwitch};
 use crate::mode::{InForce, LinkClock, OwnFigures, RouteMode};
 use crate::naming::NamedReplica;
 use crate::pool::Replica;
@@ -371,29 +371,17 @@ impl Keeping {
 /// What ended in a second, but for primaries of replicas on probation: those were judged already.
 fn ended(route: &RouteState, second: &Second, replicas: &[ReplicaSecond]) -> Ended {
     let growth = &second.growth;
-    let probation = route.pool.probation();
-    let mut ended = Ended {
+    let ended = Ended {
         primaries: growth.primary_finished,
         errors: growth.primary_errors,
         attempts: growth.primary_finished + growth.hedge_finished,
         push_back: growth.push_back,
         replicas: Vec::new(),
     };
-    for own in replicas {
-        let (finished, errors) = (own.growth.finished(), own.growth.errors);
-        if probation.contains(&own.replica) {
-            // What ends as the second does may be counted on either side of it.
-            ended.primaries = ended.primaries.saturating_sub(finished);
-            ended.errors = ended.errors.saturating_sub(errors);
-        } else if finished > 0 {
-            ended.replicas.push(ReplicaErrors {
-                replica: own.replica.clone(),
-                finished,
-                errors,
-            });
-        }
-    }
-    ended
+    let each = replicas
+        .iter()
+        .map(|own| (&own.replica, own.growth.finished(), own.growth.errors));
+    ended.with_replicas(each, &route.pool.probation())
 }
 
 /// The replicas a report has room for: those with most that is new.

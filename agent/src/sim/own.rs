@@ -8,7 +8,7 @@ use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::latency::{Histogram, SparseHistogram};
 
 use super::Orders;
-use crate::local::{Ended, OwnSwitch, ReplicaErrors};
+use crate::local::{Ended, OwnSwitch};
 use crate::mode::{OwnFigures, ProbationRule};
 use crate::naming::{Floors, Ledger, NamedReplica, Tally};
 use crate::probation::{Probation, Situation};
@@ -221,25 +221,15 @@ fn second_of(seen: &ReplicaSeen) -> ReplicaSecond {
 
 /// What ended, but for primaries of replicas on probation: those were judged already.
 fn ended(seen: &Seen, replicas: &[ReplicaSecond], on_probation: &[ReplicaName]) -> Ended {
-    let mut ended = Ended {
+    let ended = Ended {
         primaries: seen.primaries,
         errors: seen.errors,
         attempts: seen.primaries + seen.hedges,
         push_back: 0,
         replicas: Vec::new(),
     };
-    for own in replicas {
-        let (finished, errors) = (own.growth.finished(), own.growth.errors);
-        if on_probation.contains(&own.replica) {
-            ended.primaries = ended.primaries.saturating_sub(finished);
-            ended.errors = ended.errors.saturating_sub(errors);
-        } else if finished > 0 {
-            ended.replicas.push(ReplicaErrors {
-                replica: own.replica.clone(),
-                finished,
-                errors,
-            });
-        }
-    }
-    ended
+    let each = replicas
+        .iter()
+        .map(|own| (&own.replica, own.growth.finished(), own.growth.errors));
+    ended.with_replicas(each, on_probation)
 }

@@ -15,7 +15,7 @@ use crate::event::{ConnectionId, Event, KillScope, Settings};
 use crate::fleet::Fleet;
 use crate::moment::Moment;
 use crate::orders::{Orders, Outcome};
-use crate::rollout::{Rollout, RolloutOutcome, Watch};
+use crate::rollout::{Rollout, Watch};
 use crate::route::{Route, Routes};
 use crate::start::Credits;
 use crate::view::{AlertRule, ControllerView};
@@ -42,17 +42,24 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
+    /// A policy for all agents: what was under way for some is over.
+    pub(crate) fn put_in_force(&mut self, policy: &InForce) {
+        let dependency = policy.policy.dependency();
+        self.rollouts.remove(dependency);
+        self.policies.insert(dependency.clone(), policy.clone());
+    }
+
     /// What they are once an order is stored.
     pub(crate) fn apply(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Policy(it) => {
-                RolloutOutcome::Reverted(it.clone()).apply(self);
+                self.put_in_force(it);
             }
             Outcome::Rollout(it) => it.apply(self),
             Outcome::Kill(it, reverted) => {
                 self.kills.insert(it.scope.clone(), it.clone());
                 for old in reverted {
-                    RolloutOutcome::Reverted(old.clone()).apply(self);
+                    self.put_in_force(old);
                 }
             }
             Outcome::Release(_)

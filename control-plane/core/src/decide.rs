@@ -26,6 +26,7 @@ mod why;
 pub(crate) mod wins_nothing;
 pub(crate) mod words;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use hedgerow_protocol::directive::{Mode, OffReason};
@@ -165,13 +166,7 @@ pub fn decide(
 ) -> (Decision, Memory) {
     let mut memory = memory.clone();
     let present = windows.present().map(Present::of);
-    let observing;
-    let policy = if let Some(policy) = situation.policy {
-        policy
-    } else {
-        observing = Policy::observing(route.dependency.clone());
-        &observing
-    };
+    let policy = &*in_force(situation.policy, route);
     let is_new = windows.pushed() != memory.seen;
     let over_budget = is_new
         && windows
@@ -230,6 +225,12 @@ pub fn decide(
         over_budget,
     };
     (decision, memory)
+}
+
+/// A dependency's policy; what it has where nobody set one.
+pub(crate) fn in_force<'a>(policy: Option<&'a Policy>, route: &RouteKey) -> Cow<'a, Policy> {
+    let observing = || Cow::Owned(Policy::observing(route.dependency.clone()));
+    policy.map_or_else(observing, Cow::Borrowed)
 }
 
 /// Takes in a new slice. Returns what let an off go, where one went.

@@ -11,7 +11,7 @@ use crate::alert::{Observed, REVERTED_FIRES};
 use crate::controller::{Controller, Rules};
 use crate::decide::errors::PUSH_BACK_LIMIT;
 use crate::decide::goal::InForce;
-use crate::decide::{Decision, Situation, decide};
+use crate::decide::{Decision, Situation, decide, in_force};
 use crate::effect::{AuditRow, Record};
 use crate::event::Actor;
 use crate::memory::Memory;
@@ -393,13 +393,7 @@ impl Census {
 
 /// Shares under which no agent stands out: halves of what the policy's rules act on.
 fn floors(policy: Option<&Policy>, key: &RouteKey, memory: &Memory) -> Floors {
-    let observing;
-    let policy = if let Some(policy) = policy {
-        policy
-    } else {
-        observing = Policy::observing(key.dependency.clone());
-        &observing
-    };
+    let policy = &*in_force(policy, key);
     Floors {
         crossed: InForce::of(memory, policy).crossing / 2.0,
         failed: policy.error_limit().get() / 2.0,

@@ -107,11 +107,7 @@ pub(super) async fn set(
     let Some(policy) = policy.filter(|_| errors.is_empty()) else {
         return Err(Problem::invalid(errors));
     };
-    let acting = Acting {
-        engine: &state.engine,
-        operator: &operator,
-        via: Via::Api,
-    };
+    let acting = state.acting(&operator);
     let saved = acting
         .set_policy(policy, expected, rollout, &reason)
         .await?;

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use hedgerow_core::event::{KillScope, Via};
+use hedgerow_core::event::KillScope;
 use hedgerow_core::view::{Acked, FleetSnapshot};
 use hedgerow_protocol::ids::DependencyName;
 use serde::Serialize;
@@ -13,7 +13,6 @@ use super::body::Object;
 use super::caller::Caller;
 use super::look::Route;
 use super::problem::{FieldProblem, Problem};
-use crate::acts::Acting;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Killed {
@@ -58,11 +57,7 @@ pub(super) async fn kill(
     let (Some(scope), Some(engaged), true) = (scope, engaged, errors.is_empty()) else {
         return Err(Problem::invalid(errors));
     };
-    let acting = Acting {
-        engine: &state.engine,
-        operator: &operator,
-        via: Via::Api,
-    };
+    let acting = state.acting(&operator);
     let changed = acting.kill(scope.clone(), engaged, &reason).await?;
     let fleet = state.engine.snapshot();
     Ok(Json(Killed::seen_in(&fleet, &scope, changed)))
@@ -113,11 +108,7 @@ pub(super) async fn release(
     body: Object,
 ) -> Result<Json<Done>, Problem> {
     let reason = body.only_reason()?;
-    let acting = Acting {
-        engine: &state.engine,
-        operator: &operator,
-        via: Via::Api,
-    };
+    let acting = state.acting(&operator);
     acting.release(route, &reason).await?;
     Ok(Json(Done { done: true }))
 }
@@ -130,11 +121,7 @@ pub(super) async fn accept_base(
     body: Object,
 ) -> Result<Json<Done>, Problem> {
     let reason = body.only_reason()?;
-    let acting = Acting {
-        engine: &state.engine,
-        operator: &operator,
-        via: Via::Api,
-    };
+    let acting = state.acting(&operator);
     acting.accept_base(route, &reason).await?;
     Ok(Json(Done { done: true }))
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use hedgerow_core::event::{SWITCHBACK_ROUNDS, Via};
+use hedgerow_core::event::SWITCHBACK_ROUNDS;
 use hedgerow_core::moment::Moment;
 use serde::Serialize;
 
@@ -12,7 +12,6 @@ use super::caller::Caller;
 use super::look::Route;
 use super::problem::Problem;
 use super::steer::Done;
-use crate::acts::Acting;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Started {
@@ -40,11 +39,7 @@ pub(super) async fn start(
     let (Some(rounds), true) = (rounds, errors.is_empty()) else {
         return Err(Problem::invalid(errors));
     };
-    let acting = Acting {
-        engine: &state.engine,
-        operator: &operator,
-        via: Via::Api,
-    };
+    let acting = state.acting(&operator);
     acting
         .start_switchback(route.clone(), rounds, &reason)
         .await?;
@@ -63,11 +58,7 @@ pub(super) async fn stop(
     body: Object,
 ) -> Result<Json<Done>, Problem> {
     let reason = body.only_reason()?;
-    let acting = Acting {
-        engine: &state.engine,
-        operator: &operator,
-        via: Via::Api,
-    };
+    let acting = state.acting(&operator);
     acting.stop_switchback(route, &reason).await?;
     Ok(Json(Done { done: true }))
 }

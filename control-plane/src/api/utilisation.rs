@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use hedgerow_core::event::Via;
 use hedgerow_protocol::units::Ratio;
 
 use super::ApiState;
@@ -13,7 +12,6 @@ use super::caller::Caller;
 use super::look::Dependency;
 use super::problem::{FieldProblem, Problem};
 use super::steer::Done;
-use crate::acts::Acting;
 
 /// PUT /api/v1/dependencies/{dependency}/utilisation: a reading, 0 to 1, that holds for `valid_s`
 /// seconds; null takes it back. The busier, the less is hedged.
@@ -43,11 +41,7 @@ pub(super) async fn set(
     let (Some(valid_for), true) = (valid_for, errors.is_empty()) else {
         return Err(Problem::invalid(errors));
     };
-    let acting = Acting {
-        engine: &state.engine,
-        operator: &operator,
-        via: Via::Api,
-    };
+    let acting = state.acting(&operator);
     acting
         .set_utilisation(dependency, utilisation, valid_for)
         .await?;

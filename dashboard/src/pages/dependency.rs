@@ -17,7 +17,7 @@ use serde::Deserialize;
 use super::error;
 use super::frame::Frame;
 use super::state::{kill_address, policy_address, route_address};
-use crate::backend::{Backend, Role};
+use crate::backend::{ActError, Backend, Role};
 use crate::chart::{Chart, route_charts};
 use crate::format::url_part;
 use crate::fragment::{Fragment, html};
@@ -213,6 +213,14 @@ impl ActForm {
     }
 }
 
+/// Back to the route, or what was wrong.
+fn acted(route: &RouteKey, done: Result<(), ActError>) -> Response {
+    match done {
+        Ok(()) => Redirect::to(&route_address(route)).into_response(),
+        Err(problem) => error::act(&problem),
+    }
+}
+
 /// POST /release: a route that changed too often may decide again.
 pub(crate) async fn release<B: Backend>(
     State(app): State<App<B>>,
@@ -223,14 +231,9 @@ pub(crate) async fn release<B: Backend>(
         Ok(route) => route,
         Err(response) => return *response,
     };
-    match app
-        .backend
-        .release(&viewer.operator, route.clone(), form.reason.trim())
-        .await
-    {
-        Ok(()) => Redirect::to(&route_address(&route)).into_response(),
-        Err(problem) => error::act(&problem),
-    }
+    let (operator, reason) = (&viewer.operator, form.reason.trim());
+    let done = app.backend.release(operator, route.clone(), reason).await;
+    acted(&route, done)
 }
 
 /// POST /accept-base: the present speed is the normal one.
@@ -243,12 +246,10 @@ pub(crate) async fn accept_base<B: Backend>(
         Ok(route) => route,
         Err(response) => return *response,
     };
-    match app
+    let (operator, reason) = (&viewer.operator, form.reason.trim());
+    let done = app
         .backend
-        .accept_base(&viewer.operator, route.clone(), form.reason.trim())
-        .await
-    {
-        Ok(()) => Redirect::to(&route_address(&route)).into_response(),
-        Err(problem) => error::act(&problem),
-    }
+        .accept_base(operator, route.clone(), reason)
+        .await;
+    acted(&route, done)
 }

@@ -15,8 +15,6 @@ use hedgerow_core::Controller;
 use hedgerow_core::effect::{Effect, Restored};
 use hedgerow_core::event::{ConnectionId, Departure, Event, Settings};
 use hedgerow_core::moment::Moment;
-use hedgerow_protocol::ids::Revision;
-use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 
 use self::fleet::{Agent, Called};
 
@@ -47,21 +45,12 @@ impl World {
         let dependencies: Vec<_> = (0..DEPENDENCIES)
             .map(Called::new)
             .collect::<Result<_, _>>()?;
-        let mut policies = Vec::new();
-        for called in &dependencies {
-            let observing = Policy::observing(called.route.dependency.clone());
-            let policy = Policy::try_from(PolicyDraft {
-                intent: Intent::Hedge,
-                ..observing.into()
-            })?;
-            policies.push((Revision(1), policy, now));
-        }
         let settings = Settings {
             tick: TICK,
             ..Settings::default()
         };
         let restored = Restored {
-            policies,
+            policies: fleet::hedging(&dependencies, now)?,
             ..Restored::default()
         };
         let mut world = Self {

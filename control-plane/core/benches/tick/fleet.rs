@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_core::event::{ConnectionId, Event, Joined};
+use hedgerow_core::moment::Moment;
 use hedgerow_protocol::directive::{Directive, DirectiveSet, Mode, Stamp};
 use hedgerow_protocol::ids::{
-    Incarnation, InstanceId, NameError, ReplicaName, RouteKey, Sequence, ServiceName,
+    Incarnation, InstanceId, NameError, ReplicaName, Revision, RouteKey, Sequence, ServiceName,
 };
 use hedgerow_protocol::latency::{SparseHistogram, bucket_of};
+use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft, PolicyErrors};
 use hedgerow_protocol::report::{Attempts, Effective, Refusal, ReplicaReport, Report};
 use hedgerow_protocol::report::{RouteReport, Totals};
 use hedgerow_protocol::session::held_hash;
@@ -352,4 +354,20 @@ fn sparse(latencies: &[Duration]) -> SparseHistogram {
     let runs = buckets.chunk_by(|a, b| a == b);
     SparseHistogram::try_from_pairs(runs.map(|run| (run[0], run.len() as u64)))
         .expect("buckets of latencies, ascending, with a few calls each")
+}
+
+/// A policy for each dependency that hedges by the defaults.
+pub(crate) fn hedging(
+    dependencies: &[Called],
+    now: Moment,
+) -> Result<Vec<(Revision, Policy, Moment)>, PolicyErrors> {
+    let each = dependencies.iter().map(|called| {
+        let observing = Policy::observing(called.route.dependency.clone());
+        let policy = Policy::try_from(PolicyDraft {
+            intent: Intent::Hedge,
+            ..observing.into()
+        })?;
+        Ok((Revision(1), policy, now))
+    });
+    each.collect()
 }

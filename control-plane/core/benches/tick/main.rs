@@ -16,8 +16,6 @@ use hedgerow_core::Controller;
 use hedgerow_core::effect::{Effect, Restored};
 use hedgerow_core::event::{Event, Settings};
 use hedgerow_core::moment::Moment;
-use hedgerow_protocol::ids::Revision;
-use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 
 use self::clock::{Began, Took};
 use self::fleet::{Agent, Called};
@@ -94,17 +92,8 @@ impl World {
         let dependencies: Vec<_> = (0..size.dependencies)
             .map(Called::new)
             .collect::<Result<_, _>>()?;
-        let mut policies = Vec::new();
-        for called in &dependencies {
-            let observing = Policy::observing(called.route.dependency.clone());
-            let policy = Policy::try_from(PolicyDraft {
-                intent: Intent::Hedge,
-                ..observing.into()
-            })?;
-            policies.push((Revision(1), policy, now));
-        }
         let restored = Restored {
-            policies,
+            policies: fleet::hedging(&dependencies, now)?,
             ..Restored::default()
         };
         let mut world = Self {

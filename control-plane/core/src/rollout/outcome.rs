@@ -78,10 +78,7 @@ impl RolloutOutcome {
             Self::Advanced(rollout) => {
                 rules.rollouts.insert(dependency, Rollout::clone(rollout));
             }
-            Self::Finished(it) | Self::Reverted(it) => {
-                rules.rollouts.remove(&dependency);
-                rules.policies.insert(dependency, it.clone());
-            }
+            Self::Finished(it) | Self::Reverted(it) => rules.put_in_force(it),
         }
     }
 }

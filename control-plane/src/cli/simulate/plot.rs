@@ -3,6 +3,9 @@
 use anyhow::anyhow;
 use hedgerow_sim::{Outcome, Second};
 use plotters::coord::Shift;
+use plotters::coord::cartesian::Cartesian2d;
+use plotters::coord::ranged1d::ValueFormatter;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (1100, 760);
@@ -19,6 +22,8 @@ const BUDGET: RGBColor = RGBColor(0xb9, 0x77, 0x0e);
 const LEGEND: SeriesLabelPosition = SeriesLabelPosition::UpperLeft;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// Seconds to the right, something else upwards.
+type Panel<'a, 'b, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, Y>>;
 
 /// One line of a panel.
 struct Line {
@@ -86,24 +91,12 @@ fn latencies(area: &Area<'_>, outcome: &Outcome) -> anyhow::Result<()> {
             ((least * 0.7)..(most * 1.4)).log_scale(),
         )
         .map_err(failed)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .label_style((FONT, TEXT))
-        .x_label_formatter(&|value| format!("{value:.0}"))
-        .axis_desc_style((FONT, TEXT))
-        .y_desc("ms, logarithmic")
-        .y_label_formatter(&|value| format!("{value:.0}"))
-        .draw()
-        .map_err(failed)?;
-    if let Some((from, to)) = outcome.trouble_s {
-        let shade = Rectangle::new(
-            [(from, least * 0.7), (to, most * 1.4)],
-            WRONG.mix(0.08).filled(),
-        );
-        chart.draw_series([shade]).map_err(failed)?;
-    }
+    frame(
+        &mut chart,
+        outcome,
+        "ms, logarithmic",
+        (least * 0.7, most * 1.4),
+    )?;
     for line in lines {
         if line.values.iter().all(Option::is_none) {
             continue;
@@ -114,13 +107,57 @@ fn latencies(area: &Area<'_>, outcome: &Outcome) -> anyhow::Result<()> {
                 .draw_series(LineSeries::new(run, colour.stroke_width(2)))
                 .map_err(failed)?;
         }
-        let empty: [(f64, f64); 0] = [];
-        chart
-            .draw_series(LineSeries::new(empty, colour))
-            .map_err(failed)?
-            .label(line.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(3)));
+        name(&mut chart, line.name, colour)?;
     }
+    names(&mut chart)
+}
+
+/// Axes, and a shade where things are wrong.
+fn frame<Y>(
+    chart: &mut Panel<'_, '_, Y>,
+    outcome: &Outcome,
+    figure: &str,
+    (low, high): (f64, f64),
+) -> anyhow::Result<()>
+where
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .label_style((FONT, TEXT))
+        .x_label_formatter(&|value| format!("{value:.0}"))
+        .axis_desc_style((FONT, TEXT))
+        .y_desc(figure)
+        .y_label_formatter(&|value| format!("{value:.0}"))
+        .draw()
+        .map_err(failed)?;
+    if let Some((from, to)) = outcome.trouble_s {
+        let shade = Rectangle::new([(from, low), (to, high)], WRONG.mix(0.08).filled());
+        chart.draw_series([shade]).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Tells what a line of this colour is.
+fn name<Y: Ranged<ValueType = f64>>(
+    chart: &mut Panel<'_, '_, Y>,
+    name: &str,
+    colour: RGBColor,
+) -> anyhow::Result<()> {
+    let empty: [(f64, f64); 0] = [];
+    chart
+        .draw_series(LineSeries::new(empty, colour))
+        .map_err(failed)?
+        .label(name)
+        .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(3)));
+    Ok(())
+}
+
+fn names<'a, 'b: 'a, Y: Ranged<ValueType = f64>>(
+    chart: &mut Panel<'a, 'b, Y>,
+) -> anyhow::Result<()> {
     chart
         .configure_series_labels()
         .position(LEGEND)
@@ -150,21 +187,7 @@ fn rates(area: &Area<'_>, outcome: &Outcome) -> anyhow::Result<()> {
     let mut chart = panel(area)
         .build_cartesian_2d(0.0..length(outcome), 0.0..most * 1.1)
         .map_err(failed)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .label_style((FONT, TEXT))
-        .x_label_formatter(&|value| format!("{value:.0}"))
-        .axis_desc_style((FONT, TEXT))
-        .y_desc("hedges, % of calls")
-        .y_label_formatter(&|value| format!("{value:.0}"))
-        .draw()
-        .map_err(failed)?;
-    if let Some((from, to)) = outcome.trouble_s {
-        let shade = Rectangle::new([(from, 0.0), (to, most * 1.1)], WRONG.mix(0.08).filled());
-        chart.draw_series([shade]).map_err(failed)?;
-    }
+    frame(&mut chart, outcome, "hedges, % of calls", (0.0, most * 1.1))?;
     for run in runs(&hedged) {
         chart
             .draw_series(
@@ -172,25 +195,15 @@ fn rates(area: &Area<'_>, outcome: &Outcome) -> anyhow::Result<()> {
             )
             .map_err(failed)?;
     }
-    let empty: [(f64, f64); 0] = [];
-    for (name, colour, values) in [("hedged", CALLERS, None), ("budget", BUDGET, Some(&budget))] {
+    for (line, colour, values) in [("hedged", CALLERS, None), ("budget", BUDGET, Some(&budget))] {
         for run in values.map(|values| runs(values)).unwrap_or_default() {
             chart
                 .draw_series(LineSeries::new(run, colour.stroke_width(2)))
                 .map_err(failed)?;
         }
-        chart
-            .draw_series(LineSeries::new(empty, colour))
-            .map_err(failed)?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(3)));
+        name(&mut chart, line, colour)?;
     }
-    chart
-        .configure_series_labels()
-        .position(LEGEND)
-        .background_style(WHITE.mix(0.8))
-        .draw()
-        .map_err(failed)
+    names(&mut chart)
 }
 
 /// A band of colour for the mode of each second, with the changes written on it.

@@ -2,18 +2,16 @@
 
 use axum::Extension;
 use axum::extract::{Form, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use hedgerow_core::event::SWITCHBACK_ROUNDS;
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{ArmView, DifferenceView, RouteView, SwitchbackResult};
 use serde::Deserialize;
 
-use super::ActForm;
+use super::{ActForm, acted};
 use crate::backend::Backend;
 use crate::format::{Figure, Time, significant, span};
 use crate::guard::Viewer;
-use crate::pages::error;
-use crate::pages::state::route_address;
 use crate::router::App;
 
 const FEW: &str = "too few calls";
@@ -144,14 +142,11 @@ pub(crate) async fn start<B: Backend>(
         text => text.parse().unwrap_or(0),
     };
     let (operator, reason) = (&viewer.operator, act.reason.trim());
-    match app
+    let started = app
         .backend
         .start_switchback(operator, route.clone(), rounds, reason)
-        .await
-    {
-        Ok(()) => Redirect::to(&route_address(&route)).into_response(),
-        Err(problem) => error::act(&problem),
-    }
+        .await;
+    acted(&route, started)
 }
 
 /// POST /switchback/stop: ends it.
@@ -164,12 +159,10 @@ pub(crate) async fn stop<B: Backend>(
         Ok(route) => route,
         Err(response) => return *response,
     };
-    match app
+    let (operator, reason) = (&viewer.operator, form.reason.trim());
+    let stopped = app
         .backend
-        .stop_switchback(&viewer.operator, route.clone(), form.reason.trim())
-        .await
-    {
-        Ok(()) => Redirect::to(&route_address(&route)).into_response(),
-        Err(problem) => error::act(&problem),
-    }
+        .stop_switchback(operator, route.clone(), reason)
+        .await;
+    acted(&route, stopped)
 }
