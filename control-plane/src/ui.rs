@@ -2,19 +2,23 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use hedgerow_core::effect::{AuditRow, Transition};
+use hedgerow_core::effect::{AuditRow, SilenceDraft, SilenceId, Transition};
 use hedgerow_core::event::{KillScope, Via};
+use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
-use hedgerow_core::view::FleetSnapshot;
+use hedgerow_core::view::{FleetSnapshot, Point};
+use hedgerow_core::whatif::{Latencies, Replay, replay};
 use hedgerow_dashboard::backend::{
-    ActError, Backend, Delivery, Operator, PolicyRevision, RecordQuery, RolloutStep, Saved,
-    Session, SignInError, StoreError,
+    AccessChange, AccessChanged, AccessView, ActError, Backend, Delivery, Operator, PolicyRevision,
+    ProcessView, ReceiverView, RecordQuery, RolloutStep, Saved, Session, SignInError, SignOnBegun,
+    SignOnEnded, StoreError, TestOutcome,
 };
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio_stream::wrappers::WatchStream;
 
 use crate::acts::Acting;
@@ -181,6 +185,123 @@ impl Backend for Ui {
             .policy_history(dependency)
             .await
             .map_err(|e| unreadable(&e))
+    }
+
+    async fn remove_policy(
+        &self,
+        _operator: &Operator,
+        scope: PolicyScope,
+        _expected: Option<Revision>,
+        _reason: &str,
+    ) -> Result<Saved, ActError> {
+        Err(ActError::Unknown(format!("no policy is set for {scope}")))
+    }
+
+    async fn latencies(&self, route: RouteKey) -> Result<Option<Latencies>, StoreError> {
+        let latencies = self.engine.latencies(route).await;
+        latencies.map_err(|gone| StoreError(gone.to_string()))
+    }
+
+    async fn replay(
+        &self,
+        route: RouteKey,
+        policy: Policy,
+        last: Duration,
+    ) -> Result<Replay, StoreError> {
+        let since = self.engine.clock().now().as_millis();
+        let last = u64::try_from(last.as_millis()).unwrap_or(u64::MAX);
+        let since = Moment::from_millis(since.saturating_sub(last));
+        let minutes = self.store.minutes(&route, since).await;
+        let minutes = minutes.map_err(|e| unreadable(&e))?;
+        // A day of minutes: not on a thread that serves others.
+        tokio::task::spawn_blocking(move || replay(&minutes, &policy))
+            .await
+            .map_err(|error| StoreError(error.to_string()))
+    }
+
+    async fn history(
+        &self,
+        _route: &RouteKey,
+        _since: Moment,
+        _points: u32,
+    ) -> Result<Vec<Point>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn silence(
+        &self,
+        _operator: &Operator,
+        _silence: SilenceDraft,
+        _reason: &str,
+    ) -> Result<SilenceId, ActError> {
+        Err(ActError::NoAnswer)
+    }
+
+    async fn end_silence(
+        &self,
+        _operator: &Operator,
+        _silence: SilenceId,
+        _reason: &str,
+    ) -> Result<(), ActError> {
+        Err(ActError::NoAnswer)
+    }
+
+    async fn acknowledge(
+        &self,
+        _operator: &Operator,
+        _alert: &str,
+        _lasts: Option<Duration>,
+        _comment: &str,
+    ) -> Result<(), ActError> {
+        Err(ActError::NoAnswer)
+    }
+
+    async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn test_receiver(
+        &self,
+        _operator: &Operator,
+        receiver: &str,
+    ) -> Result<TestOutcome, ActError> {
+        Err(ActError::Unknown(format!(
+            "no receiver {receiver} is configured"
+        )))
+    }
+
+    async fn process(&self) -> ProcessView {
+        ProcessView::default()
+    }
+
+    async fn access(&self, _operator: &Operator) -> Result<AccessView, ActError> {
+        Err(ActError::NoAnswer)
+    }
+
+    async fn change_access(
+        &self,
+        _operator: &Operator,
+        _change: AccessChange,
+    ) -> Result<AccessChanged, ActError> {
+        Err(ActError::NoAnswer)
+    }
+
+    fn single_sign_on(&self) -> Option<String> {
+        None
+    }
+
+    async fn begin_single_sign_on(&self, _next: &str) -> Result<SignOnBegun, SignInError> {
+        Err(SignInError::Provider("none is configured".into()))
+    }
+
+    async fn end_single_sign_on(
+        &self,
+        _code: &str,
+        _state: &str,
+        _kept: &str,
+        _peer: Option<IpAddr>,
+    ) -> Result<SignOnEnded, SignInError> {
+        Err(SignInError::Provider("none is configured".into()))
     }
 
     async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::BoxStream;
-use hedgerow_core::effect::{AuditRow, OrderError, Transition};
+use hedgerow_core::effect::{AuditRow, OrderError, SilenceDraft, SilenceId, Transition};
 use hedgerow_core::event::{Actor, KillScope};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
-use hedgerow_core::view::FleetSnapshot;
+use hedgerow_core::view::{FleetSnapshot, Point};
+use hedgerow_core::whatif::{Latencies, Replay};
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use serde::Serialize;
 
 /// A controller, seen from its pages.
@@ -116,6 +117,108 @@ pub trait Backend: Clone + Send + Sync + 'static {
         dependency: &DependencyName,
     ) -> impl Future<Output = Result<Vec<PolicyRevision>, StoreError>> + Send;
 
+    /// Takes a policy away: what it was for has the next wider one again, or none. `expected`: the
+    /// revision that was looked at.
+    fn remove_policy(
+        &self,
+        operator: &Operator,
+        scope: PolicyScope,
+        expected: Option<Revision>,
+        reason: &str,
+    ) -> impl Future<Output = Result<Saved, ActError>> + Send;
+
+    /// A route's latencies over the last minutes; None: nobody reports it, or no call has ended.
+    fn latencies(
+        &self,
+        route: RouteKey,
+    ) -> impl Future<Output = Result<Option<Latencies>, StoreError>> + Send;
+
+    /// What a policy would have done with the traffic of the last hours, of which at most a day is
+    /// stored.
+    fn replay(
+        &self,
+        route: RouteKey,
+        policy: Policy,
+        last: Duration,
+    ) -> impl Future<Output = Result<Replay, StoreError>> + Send;
+
+    /// The stored course of a route since `since`, oldest first, thinned to at most `points`.
+    fn history(
+        &self,
+        route: &RouteKey,
+        since: Moment,
+        points: u32,
+    ) -> impl Future<Output = Result<Vec<Point>, StoreError>> + Send;
+
+    /// Keeps notices of alerts that match from receivers, for a time.
+    fn silence(
+        &self,
+        operator: &Operator,
+        silence: SilenceDraft,
+        reason: &str,
+    ) -> impl Future<Output = Result<SilenceId, ActError>> + Send;
+
+    /// Ends a silence before its time.
+    fn end_silence(
+        &self,
+        operator: &Operator,
+        silence: SilenceId,
+        reason: &str,
+    ) -> impl Future<Output = Result<(), ActError>> + Send;
+
+    /// Says that somebody works on an alert; until it resolves, or for so long.
+    fn acknowledge(
+        &self,
+        operator: &Operator,
+        alert: &str,
+        lasts: Option<Duration>,
+        comment: &str,
+    ) -> impl Future<Output = Result<(), ActError>> + Send;
+
+    /// Where notices go, and how that went, by name.
+    fn receivers(&self) -> impl Future<Output = Result<Vec<ReceiverView>, StoreError>> + Send;
+
+    /// Sends a test notice the real way and says what came of it.
+    fn test_receiver(
+        &self,
+        operator: &Operator,
+        receiver: &str,
+    ) -> impl Future<Output = Result<TestOutcome, ActError>> + Send;
+
+    /// The controller's own state, as far as the snapshot does not tell it.
+    fn process(&self) -> impl Future<Output = ProcessView> + Send;
+
+    /// People, programs and agents' services that may come in. Needs an administrator.
+    fn access(
+        &self,
+        operator: &Operator,
+    ) -> impl Future<Output = Result<AccessView, ActError>> + Send;
+
+    /// Changes who may come in. Needs an administrator. The answer holds what is shown once.
+    fn change_access(
+        &self,
+        operator: &Operator,
+        change: AccessChange,
+    ) -> impl Future<Output = Result<AccessChanged, ActError>> + Send;
+
+    /// What the sign-in page offers besides a password: the provider's name for people; None: nothing.
+    fn single_sign_on(&self) -> Option<String>;
+
+    /// Begins a sign-in by the provider: where to send the browser, and what it is to keep meanwhile.
+    fn begin_single_sign_on(
+        &self,
+        next: &str,
+    ) -> impl Future<Output = Result<SignOnBegun, SignInError>> + Send;
+
+    /// Ends it with what the provider sent back; `kept`: the cookie of [`SignOnBegun`].
+    fn end_single_sign_on(
+        &self,
+        code: &str,
+        state: &str,
+        kept: &str,
+        peer: Option<IpAddr>,
+    ) -> impl Future<Output = Result<SignOnEnded, SignInError>> + Send;
+
     /// The record, newest first.
     fn record(
         &self,
@@ -205,6 +308,12 @@ pub enum SignInError {
         /// When to try again.
         again: Duration,
     },
+    /// The provider of single sign-on was not reached, or its answer does not hold.
+    #[error("single sign-on did not succeed: {0}")]
+    Provider(String),
+    /// The provider knows them, this controller does not let them in.
+    #[error("{0} may not sign in here: ask an administrator")]
+    NotAllowed(String),
     /// The store is away.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -227,6 +336,17 @@ pub enum ActError {
     /// The core refused it.
     #[error(transparent)]
     Refused(#[from] OrderError),
+    /// A value cannot stand, or does not go together with how things are: what was expected.
+    #[error("{field}: {problem}")]
+    Invalid {
+        /// Which value.
+        field: &'static str,
+        /// What is wrong with it, and what was expected.
+        problem: String,
+    },
+    /// There is no such thing.
+    #[error("{0}")]
+    Unknown(String),
     /// The controller is shutting down, or does not answer.
     #[error(
         "the controller did not answer; nothing is known to have changed, look before you try again"
@@ -273,7 +393,7 @@ pub struct PolicyRevision {
 }
 
 /// Which lines of the record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordQuery {
     /// Only lines older than this one's number.
     pub before: Option<i64>,
@@ -281,6 +401,14 @@ pub struct RecordQuery {
     pub limit: u32,
     /// Only lines about this dependency.
     pub dependency: Option<DependencyName>,
+    /// Only lines whose action is this, or begins with it and a dot: `policy`, `kill.on`.
+    pub action: Option<String>,
+    /// Only lines by this actor.
+    pub actor: Option<String>,
+    /// Only lines from then on.
+    pub since: Option<Moment>,
+    /// Only lines before then.
+    pub until: Option<Moment>,
 }
 
 /// One notice for one receiver.
@@ -304,4 +432,211 @@ pub struct Delivery {
     pub at: Moment,
     /// When it was delivered or given up.
     pub done: Option<Moment>,
+}
+
+/// A receiver of alerts, and how it does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReceiverView {
+    /// Its name.
+    pub name: String,
+    /// `webhook`, `alertmanager`, `slack`, `pagerduty` or `email`.
+    pub kind: String,
+    /// Where its notices go, as far as may be shown: a host, or the domain of an address.
+    pub to: String,
+    /// Notices that wait for it.
+    pub waiting: u64,
+    /// Notices given up, of those still kept.
+    pub given_up: u64,
+    /// When one was delivered last.
+    pub delivered: Option<Moment>,
+    /// The newest attempt's error, if it failed; without the receiver's address or answer.
+    pub last_error: Option<String>,
+}
+
+/// What came of a test notice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TestOutcome {
+    /// Whether the receiver took it.
+    pub delivered: bool,
+    /// Its answer's status, as `204` or `250`, or what kept it from being reached.
+    pub status: String,
+    /// How long that took.
+    #[serde(rename = "took_ms", serialize_with = "whole_millis")]
+    pub took: Duration,
+}
+
+fn whole_millis<S: serde::Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The controller's process.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ProcessView {
+    /// Its version.
+    pub version: String,
+    /// Its name, where there are several.
+    pub name: String,
+    /// Whether it decides. With one controller on a store always.
+    pub leader: bool,
+    /// The store's file and its log, in bytes; None: not known.
+    pub store_bytes: Option<u64>,
+    /// Notices that wait, over all receivers.
+    pub outbox_depth: u64,
+    /// Event streams open, of pages.
+    pub open_pages: u64,
+    /// Resident memory in bytes; None: not known on this system.
+    pub resident_bytes: Option<u64>,
+    /// Time between the newest report's arrival and its decision, the last tick; None: no report.
+    #[serde(rename = "report_lag_ms", skip_serializing_if = "Option::is_none")]
+    pub report_lag_ms: Option<f64>,
+}
+
+/// Who may come in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct AccessView {
+    /// People, by name.
+    pub operators: Vec<OperatorView>,
+    /// Programs, by name.
+    pub api_tokens: Vec<ApiTokenView>,
+    /// Credentials of services' agents, by service.
+    pub agent_tokens: Vec<AgentTokenView>,
+}
+
+/// A person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OperatorView {
+    /// Their name.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+    /// Whether they can sign in by password.
+    pub has_password: bool,
+    /// Since when.
+    pub created: Moment,
+    /// Sessions open.
+    pub sessions: u64,
+}
+
+/// A program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ApiTokenView {
+    /// Its name.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// Since when.
+    pub created: Moment,
+    /// Until when.
+    pub expires: Moment,
+}
+
+/// A service's credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AgentTokenView {
+    /// Its identity, the first letters of its hash: nothing can be told from it.
+    pub id: String,
+    /// The service its agents speak for.
+    pub service: String,
+    /// Since when.
+    pub created: Moment,
+}
+
+/// A change of who may come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessChange {
+    /// A new person; the answer is a one-time link, by which they choose nothing and are let in.
+    AddOperator {
+        /// Their name.
+        name: String,
+        /// What they may do.
+        role: Role,
+    },
+    /// Another role. Open sessions and streams have it at once.
+    SetRole {
+        /// Whose.
+        name: String,
+        /// Which.
+        role: Role,
+    },
+    /// Their sessions end, and they do not come in again.
+    RemoveOperator {
+        /// Who.
+        name: String,
+    },
+    /// A one-time link for somebody who is known.
+    LoginLink {
+        /// For whom.
+        name: String,
+    },
+    /// A token for a program.
+    AddApiToken {
+        /// Its name.
+        name: String,
+        /// What it may do.
+        role: Role,
+        /// How many days it lasts, 1 to 366.
+        days: u32,
+    },
+    /// It is over at once.
+    RevokeApiToken {
+        /// Its name.
+        name: String,
+    },
+    /// A credential for a service's agents.
+    AddAgentToken {
+        /// The service.
+        service: String,
+    },
+    /// It is over at once, also for streams that are open.
+    RevokeAgentToken {
+        /// See [`AgentTokenView::id`].
+        id: String,
+    },
+}
+
+/// What a change of access brought; a secret in it is shown once and known to nobody after.
+#[derive(Clone, PartialEq, Eq)]
+pub enum AccessChanged {
+    /// Nothing to show.
+    Done,
+    /// A token.
+    Token(String),
+    /// A path on this site, with a one-time token in it.
+    Link(String),
+}
+
+impl std::fmt::Debug for AccessChanged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Done => "Done",
+            Self::Token(_) => "Token([hidden])",
+            Self::Link(_) => "Link([hidden])",
+        })
+    }
+}
+
+/// A sign-in by a provider, begun.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SignOnBegun {
+    /// Where to send the browser.
+    pub address: String,
+    /// A cookie's value for the way back.
+    pub keep: String,
+    /// How long the cookie is good.
+    pub lasts: Duration,
+}
+
+impl std::fmt::Debug for SignOnBegun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SignOnBegun").finish_non_exhaustive()
+    }
+}
+
+/// A sign-in by a provider, done.
+#[derive(Debug, Clone)]
+pub struct SignOnEnded {
+    /// The session.
+    pub session: Session,
+    /// Where they wanted to go: a path on this site.
+    pub next: String,
 }

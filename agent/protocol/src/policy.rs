@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{DependencyName, PoolName};
 use crate::units::{AttemptLimit, Budget, Quantile, Ratio, as_millis, millis};
 
+mod scope;
+
+pub use scope::{DependencyPattern, PolicyScope, ScopeError};
+
 /// Range of a policy's percentile: below, hedging costs more than 8 %; above, windows of a minute
 /// hold too few slow calls to find it.
 pub const PERCENTILE_RANGE: (f64, f64) = (0.92, 0.999);

@@ -298,6 +298,8 @@ impl AlertBook {
                 return Some(AlertView {
                     state,
                     phase: AlertPhase::Firing,
+                    silenced: None,
+                    acknowledged: None,
                 });
             }
             let since = track.raised?;
@@ -305,12 +307,16 @@ impl AlertBook {
             Some(AlertView {
                 state,
                 phase: AlertPhase::Pending,
+                silenced: None,
+                acknowledged: None,
             })
         });
         let resolved = self.resolved.iter().rev();
         let resolved = resolved.map(|state| AlertView {
             state: state.clone(),
             phase: AlertPhase::Resolved,
+            silenced: None,
+            acknowledged: None,
         });
         let mut views: Vec<_> = tracks.chain(resolved).collect();
         views.sort_by_key(|view| view.phase);

@@ -267,6 +267,27 @@ pub struct AlertState {
     pub resolved: Option<Moment>,
 }
 
+/// A silence's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SilenceId(pub u64);
+
+/// A silence as it is wanted: alerts that match all of what is named send no notices meanwhile. Names
+/// nothing: every alert.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SilenceDraft {
+    /// Only this rule.
+    pub rule: Option<AlertRule>,
+    /// Only this dependency.
+    pub dependency: Option<DependencyName>,
+    /// Only this operation; needs a dependency.
+    pub operation: Option<hedgerow_protocol::ids::OperationName>,
+    /// Only this replica.
+    pub replica: Option<String>,
+    /// For so long, a minute to 30 days.
+    pub lasts: std::time::Duration,
+}
+
 /// What the store holds when a controller starts.
 #[derive(Debug, Clone, Default)]
 pub struct Restored {

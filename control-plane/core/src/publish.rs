@@ -51,6 +51,7 @@ impl Controller {
             kills: self.kill_views(),
             agents: self.agent_views(now),
             alerts: self.alerts.views(),
+            silences: Vec::new(),
             controller,
         }
     }

@@ -25,7 +25,8 @@ use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::report::Totals;
 use serde::{Deserialize, Serialize};
 
-use crate::effect::{AlertState, KillState, Transition};
+use crate::effect::{AlertState, KillState, SilenceDraft, SilenceId, Transition};
+use crate::event::Actor;
 use crate::moment::Moment;
 
 pub use agent::{AgentRouteView, AgentState, AgentView, Sync};
@@ -58,6 +59,8 @@ pub struct FleetSnapshot {
     pub agents: Vec<AgentView>,
     /// Firing and pending alerts, and those resolved in the last hour.
     pub alerts: Vec<AlertView>,
+    /// Silences in force, oldest first.
+    pub silences: Vec<SilenceView>,
     /// The controller itself.
     pub controller: ControllerView,
 }
@@ -400,6 +403,41 @@ pub struct AlertView {
     pub state: AlertState,
     /// Where it stands.
     pub phase: AlertPhase,
+    /// The silence that keeps its notices; None: none does.
+    pub silenced: Option<SilenceId>,
+    /// Who works on it; None: nobody has said so, or the time is over.
+    pub acknowledged: Option<Acknowledgement>,
+}
+
+/// Somebody works on an alert.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acknowledgement {
+    /// Who.
+    pub actor: Actor,
+    /// In their words.
+    pub comment: String,
+    /// Since when.
+    pub at: Moment,
+    /// Until when; None: until the alert resolves.
+    pub until: Option<Moment>,
+}
+
+/// A silence in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SilenceView {
+    /// Its number.
+    pub id: SilenceId,
+    /// What it matches.
+    #[serde(flatten)]
+    pub matches: SilenceDraft,
+    /// Who.
+    pub actor: Actor,
+    /// Why.
+    pub reason: String,
+    /// Since when.
+    pub since: Moment,
+    /// Until when.
+    pub ends: Moment,
 }
 
 /// Where an alert stands.

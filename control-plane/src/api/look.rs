@@ -173,6 +173,7 @@ pub(super) async fn audit(
         before: query.before,
         limit,
         dependency,
+        ..RecordQuery::default()
     };
     let lines: Vec<Line> = state
         .store

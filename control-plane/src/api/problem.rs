@@ -220,6 +220,10 @@ impl From<ActError> for Problem {
             ActError::Refused(OrderError::OutOfRange { field, problem }) => {
                 Self::invalid(vec![FieldProblem::new(field, problem)])
             }
+            ActError::Invalid { field, problem } => {
+                Self::invalid(vec![FieldProblem::new(field, problem)])
+            }
+            ActError::Unknown(problem) => Self::not_found(problem),
             ActError::Refused(OrderError::NotNow(_)) => Self::new(
                 StatusCode::CONFLICT,
                 "urn:hedgerow:problem:not-now",

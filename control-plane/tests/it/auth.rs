@@ -56,6 +56,7 @@ impl Desk {
             before: None,
             limit: 100,
             dependency: None,
+            ..RecordQuery::default()
         };
         let lines = self.store.record(&query).await.unwrap();
         lines

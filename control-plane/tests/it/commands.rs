@@ -77,6 +77,7 @@ async fn s12_a_new_agents_token_is_in_the_record_and_is_not_written_there() {
         before: None,
         limit: 10,
         dependency: None,
+        ..RecordQuery::default()
     };
     let lines = store.record(&query).await.unwrap();
     let (_, row) = &lines[0];

@@ -167,6 +167,7 @@ async fn assert_whole(path: &Path, answered: u64) {
             before: None,
             limit: 100_000,
             dependency: Some(dependency),
+            ..RecordQuery::default()
         };
         let lines = store.record(&record).await.unwrap();
         let saves = lines

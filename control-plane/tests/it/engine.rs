@@ -79,6 +79,7 @@ async fn c20_a_save_that_changes_nothing_makes_no_revision_and_no_line() {
         before: None,
         limit: 100,
         dependency: None,
+        ..RecordQuery::default()
     };
     let lines = running.app.store().record(&query).await.unwrap();
     assert_eq!(

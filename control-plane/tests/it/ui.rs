@@ -110,6 +110,7 @@ async fn a_saved_policy_is_in_force_in_its_history_and_in_the_record() {
         before: None,
         limit: 10,
         dependency: Some(name),
+        ..RecordQuery::default()
     };
     let lines = ui.record(query.clone()).await.unwrap();
     assert_eq!(lines.len(), 2);
@@ -152,6 +153,7 @@ async fn the_record_of_a_dependency_is_its_own_and_its_routes_and_no_others() {
         before: None,
         limit: 100,
         dependency: about,
+        ..RecordQuery::default()
     };
     let lines = standing.ui.record(query).await.unwrap();
     let found: Vec<_> = lines.iter().map(|(_, row)| row.target.as_str()).collect();

@@ -73,6 +73,8 @@ pub(crate) fn describe(error: &ActError) -> (StatusCode, &'static str) {
         ActError::Refused(OrderError::NoReason) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "A reason is needed")
         }
+        ActError::Invalid { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "Cannot stand"),
+        ActError::Unknown(_) => (StatusCode::NOT_FOUND, "Not known"),
         ActError::Reason(_) => (StatusCode::UNPROCESSABLE_ENTITY, "Another reason is needed"),
         ActError::Refused(OrderError::NotPersisted(_)) => {
             (StatusCode::SERVICE_UNAVAILABLE, "Not saved")

@@ -148,6 +148,8 @@ pub(crate) async fn sign_in_by_link<B: Backend>(
 fn status_of(error: &SignInError) -> StatusCode {
     match error {
         SignInError::Wrong | SignInError::LinkSpent => StatusCode::UNAUTHORIZED,
+        SignInError::NotAllowed(_) => StatusCode::FORBIDDEN,
+        SignInError::Provider(_) => StatusCode::BAD_GATEWAY,
         SignInError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
         SignInError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
     }

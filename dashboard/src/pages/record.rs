@@ -98,6 +98,7 @@ pub(crate) async fn page<B: Backend>(
             before: query.before,
             limit: PAGE + 1,
             dependency: dependency.clone(),
+            ..RecordQuery::default()
         })
         .await
     {

@@ -112,6 +112,7 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
         tick: 7500 + seconds,
         agents: clients::agents(at, &routes),
         alerts: told::alerts(at),
+        silences: Vec::new(),
         routes,
         policies,
         kills: Vec::new(),

@@ -5,17 +5,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt as _};
-use hedgerow_core::effect::{AuditRow, KillState, OrderError, Transition};
+use hedgerow_core::effect::{AuditRow, KillState, OrderError, SilenceDraft, SilenceId, Transition};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
-use hedgerow_core::view::{Acked, FleetSnapshot, KillView, PolicyView, RolloutView};
+use hedgerow_core::view::{Acked, FleetSnapshot, KillView, Point, PolicyView, RolloutView};
+use hedgerow_core::whatif::{Latencies, Replay};
 use hedgerow_dashboard::backend::{
-    ActError, Backend, Delivery, Operator, PolicyRevision, RecordQuery, Role, RolloutStep, Saved,
-    Session, SignInError, StoreError,
+    AccessChange, AccessChanged, AccessView, ActError, Backend, Delivery, Operator, PolicyRevision,
+    ProcessView, ReceiverView, RecordQuery, Role, RolloutStep, Saved, Session, SignInError,
+    SignOnBegun, SignOnEnded, StoreError, TestOutcome,
 };
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio::sync::watch;
 
 use crate::{fleet, told};
@@ -365,6 +367,122 @@ impl Backend for Stage {
                 .cloned()
                 .collect()
         }))
+    }
+
+    async fn remove_policy(
+        &self,
+        operator: &Operator,
+        scope: PolicyScope,
+        _: Option<Revision>,
+        reason: &str,
+    ) -> Result<Saved, ActError> {
+        Self::allow(operator, Role::Editor)?;
+        if reason.is_empty() {
+            return Err(OrderError::NoReason.into());
+        }
+        let revision = self.state(|s| s.history.first().map(|it| it.revision));
+        let revision =
+            revision.ok_or(ActError::Unknown(format!("no policy is set for {scope}")))?;
+        self.state(|s| s.history.clear());
+        Ok(Saved {
+            revision: Revision(revision.0 + 1),
+            changed: true,
+        })
+    }
+
+    async fn latencies(&self, _: RouteKey) -> Result<Option<Latencies>, StoreError> {
+        Ok(None)
+    }
+
+    async fn replay(&self, _: RouteKey, policy: Policy, _: Duration) -> Result<Replay, StoreError> {
+        Ok(hedgerow_core::whatif::replay(&[], &policy))
+    }
+
+    async fn history(&self, route: &RouteKey, _: Moment, _: u32) -> Result<Vec<Point>, StoreError> {
+        let snapshot = self.snapshot();
+        let view = snapshot.routes.get(route);
+        Ok(view.map_or_else(Vec::new, |view| view.course.to_vec()))
+    }
+
+    async fn silence(
+        &self,
+        operator: &Operator,
+        _: SilenceDraft,
+        reason: &str,
+    ) -> Result<SilenceId, ActError> {
+        Self::allow(operator, Role::Operator)?;
+        if reason.is_empty() {
+            return Err(OrderError::NoReason.into());
+        }
+        Ok(SilenceId(1))
+    }
+
+    async fn end_silence(
+        &self,
+        operator: &Operator,
+        _: SilenceId,
+        _: &str,
+    ) -> Result<(), ActError> {
+        Self::allow(operator, Role::Operator)
+    }
+
+    async fn acknowledge(
+        &self,
+        operator: &Operator,
+        _: &str,
+        _: Option<Duration>,
+        _: &str,
+    ) -> Result<(), ActError> {
+        Self::allow(operator, Role::Operator)
+    }
+
+    async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn test_receiver(&self, operator: &Operator, _: &str) -> Result<TestOutcome, ActError> {
+        Self::allow(operator, Role::Operator)?;
+        Ok(TestOutcome {
+            delivered: true,
+            status: "204".into(),
+            took: Duration::from_millis(12),
+        })
+    }
+
+    async fn process(&self) -> ProcessView {
+        ProcessView::default()
+    }
+
+    async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {
+        Self::allow(operator, Role::Administrator)?;
+        Ok(AccessView::default())
+    }
+
+    async fn change_access(
+        &self,
+        operator: &Operator,
+        _: AccessChange,
+    ) -> Result<AccessChanged, ActError> {
+        Self::allow(operator, Role::Administrator)?;
+        Ok(AccessChanged::Done)
+    }
+
+    fn single_sign_on(&self) -> Option<String> {
+        None
+    }
+
+    async fn begin_single_sign_on(&self, _: &str) -> Result<SignOnBegun, SignInError> {
+        Err(SignInError::Provider("none is configured".into()))
+    }
+
+    async fn end_single_sign_on(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+        _: Option<IpAddr>,
+    ) -> Result<SignOnEnded, SignInError> {
+        Err(SignInError::Provider("none is configured".into()))
     }
 
     async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {

@@ -90,6 +90,8 @@ pub(crate) fn alerts(now: Moment) -> Vec<AlertView> {
                     (None, AlertRule::ReplicaSlow) => AlertPhase::Pending,
                     (None, _) => AlertPhase::Firing,
                 },
+                silenced: None,
+                acknowledged: None,
             },
         )
         .collect()
