@@ -12,6 +12,7 @@ use hedgerow_core::effect::AuditRow;
 use hedgerow_core::view::{AgentView, AlertView, RouteView};
 use hedgerow_dashboard::backend::{Delivery, RecordQuery};
 use hedgerow_protocol::ids::{DependencyName, RouteKey};
+use hedgerow_protocol::policy::{PolicyScope, ScopeError};
 use serde::{Deserialize, Serialize};
 
 use super::ApiState;
@@ -24,6 +25,23 @@ const LINES_MAX: u32 = 1000;
 /// A dependency's name in the address.
 #[derive(Debug)]
 pub(super) struct Dependency(pub(super) DependencyName);
+
+/// What a policy is for, in the address: `catalog`, `catalog%20get-item`, `cat*`.
+#[derive(Debug)]
+pub(super) struct Scope(pub(super) PolicyScope);
+
+impl<S: Send + Sync> FromRequestParts<S> for Scope {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::malformed("the address: expected what a policy is for in it"))?;
+        text.parse().map(Self).map_err(|e: ScopeError| {
+            Problem::invalid(vec![FieldProblem::new("dependency", e.to_string())])
+        })
+    }
+}
 
 /// A route in the address. A slash in the operation's name is written `%2F`.
 #[derive(Debug)]

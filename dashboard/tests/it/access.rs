@@ -260,7 +260,7 @@ async fn error_pages_lead_back() {
         "/nowhere",
         "/dependencies/%3Cscript%3E/x",
         "/kill?scope=moon",
-        "/dependencies/catalog/policy?revision=99",
+        "/policies/catalog?revision=99",
     ] {
         let answer = get(&router, path, ADMIN).await;
         assert!(answer.status.is_client_error(), "{path}: {}", answer.status);

@@ -362,7 +362,7 @@ pub(crate) fn hedging(
     now: Moment,
 ) -> Result<Vec<(Revision, Policy, Moment)>, PolicyErrors> {
     let each = dependencies.iter().map(|called| {
-        let observing = Policy::observing(called.route.dependency.clone());
+        let observing = Policy::observing(called.route.dependency.clone().into());
         let policy = Policy::try_from(PolicyDraft {
             intent: Intent::Hedge,
             ..observing.into()
