@@ -156,7 +156,8 @@ impl Acting<'_> {
             .map(|_| ())
     }
 
-    fn needs(self, needed: Role) -> Result<(), ActError> {
+    /// Whether they may: where looking already tells something, before anything is looked at.
+    pub(crate) fn needs(self, needed: Role) -> Result<(), ActError> {
         let have = self.operator.role;
         if have >= needed {
             Ok(())

@@ -9,6 +9,7 @@ use crate::stage::{ADMIN, LINK, PASSWORD, VIEWER};
 /// A route's pattern with something real in each place.
 fn concrete(path: &str) -> String {
     path.replace("{dependency}", "catalog")
+        .replace("{scope}", "catalog")
         .replace("{operation}", "get-item")
 }
 
