@@ -462,6 +462,7 @@ impl Backend for Stage {
         &self,
         operator: &Operator,
         _: AccessChange,
+        _: &str,
     ) -> Result<AccessChanged, ActError> {
         Self::allow(operator, Role::Administrator)?;
         Ok(AccessChanged::Done)
