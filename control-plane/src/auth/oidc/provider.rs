@@ -134,6 +134,8 @@ struct RawRefusal {
 struct Cached {
     document: Option<(Arc<Document>, Instant)>,
     keys: Option<(Arc<Vec<Jwk>>, Instant)>,
+    /// When keys were last fetched for a token that none of them had signed.
+    keys_anew: Option<Instant>,
     failed: Option<(SignOnError, Instant)>,
 }
 
@@ -280,39 +282,36 @@ impl Provider {
             return Err(SignOnError::Token("it demands what is not understood here"));
         }
         let document = self.document().await?;
-        let mut keys = self.keys(&document, false).await?;
-        if suitable(&keys, &header).next().is_none() {
-            // Perhaps by a new key.
-            keys = self.keys(&document, true).await?;
-        }
-        let mut validation = Validation::new(header.alg);
-        // Who it is for and how long it is good is checked by `Claims::check`, by our own clock.
-        validation.required_spec_claims.clear();
-        (validation.validate_exp, validation.validate_aud) = (false, false);
-        let mut tried = false;
-        for key in suitable(&keys, &header).filter_map(|key| DecodingKey::from_jwk(key).ok()) {
-            tried = true;
-            match decode::<Claims>(token, &key, &validation) {
-                Ok(decoded) => return Ok(decoded.claims),
-                Err(error) if is_signature(&error) => {}
-                Err(_) => return Err(SignOnError::Token("a claim it needs is missing or wrong")),
+        let keys = self.keys(&document, false).await?;
+        match signed(token, &header, &keys) {
+            // Perhaps by a key that is newer than those that are known.
+            Err(Unverified::Key(problem)) => {
+                let anew = self.keys(&document, true).await?;
+                if Arc::ptr_eq(&keys, &anew) {
+                    return Err(SignOnError::Token(problem));
+                }
+                signed(token, &header, &anew).map_err(SignOnError::from)
             }
+            other => other.map_err(SignOnError::from),
         }
-        Err(SignOnError::Token(if tried {
-            "its signature is wrong"
-        } else {
-            "it is signed by a key that is none of the provider's"
-        }))
     }
 
-    /// The provider's keys; `anew`: not those of before, unless these were fetched just now.
+    /// The provider's keys; `anew`: fetched for a token that none of them has signed, which is done
+    /// now and then only, since such a token may be invented.
     async fn keys(&self, document: &Document, anew: bool) -> Result<Arc<Vec<Jwk>>, SignOnError> {
         let mut cached = self.cached.lock().await;
         if let Some((keys, at)) = &cached.keys {
-            let good = if anew { KEYS_EVERY } else { DOCUMENT_LASTS };
-            if at.elapsed() < good {
+            let tried = cached.keys_anew.is_some_and(|at| at.elapsed() < KEYS_EVERY);
+            if if anew {
+                tried
+            } else {
+                at.elapsed() < DOCUMENT_LASTS
+            } {
                 return Ok(keys.clone());
             }
+        }
+        if anew {
+            cached.keys_anew = Some(Instant::now());
         }
         let raw: RawKeys = self
             .json(self.client.get(document.jwks_uri.clone()), "keys")
@@ -371,6 +370,40 @@ impl Provider {
         }
         Ok((answer.status(), body))
     }
+}
+
+/// Why a token is not taken for one of the provider's.
+enum Unverified {
+    /// None of the keys has signed it.
+    Key(&'static str),
+    /// What it says does not read.
+    Claims,
+}
+
+impl From<Unverified> for SignOnError {
+    fn from(why: Unverified) -> Self {
+        Self::Token(match why {
+            Unverified::Key(problem) => problem,
+            Unverified::Claims => "a claim it needs is missing or wrong",
+        })
+    }
+}
+
+/// What a token says that one of these keys has signed.
+fn signed(token: &str, header: &Header, keys: &[Jwk]) -> Result<Claims, Unverified> {
+    let mut validation = Validation::new(header.alg);
+    // Who it is for and how long it is good is checked by `Claims::check`, by our own clock.
+    validation.required_spec_claims.clear();
+    (validation.validate_exp, validation.validate_aud) = (false, false);
+    let mut problem = "it is signed by a key that is none of the provider's";
+    for key in suitable(keys, header).filter_map(|key| DecodingKey::from_jwk(key).ok()) {
+        match decode::<Claims>(token, &key, &validation) {
+            Ok(decoded) => return Ok(decoded.claims),
+            Err(error) if is_signature(&error) => problem = "its signature is wrong",
+            Err(_) => return Err(Unverified::Claims),
+        }
+    }
+    Err(Unverified::Key(problem))
 }
 
 /// Keys that a token with this header may be signed by.
