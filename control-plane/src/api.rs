@@ -8,6 +8,7 @@
 //!
 //! Every error is `application/problem+json` (RFC 9457) and says what was expected.
 
+mod access;
 mod audit;
 mod body;
 mod caller;
@@ -98,6 +99,17 @@ routes! {
     post "/api/v1/routes/{dependency}/{operation}/switchback" => switchback::start,
     delete "/api/v1/routes/{dependency}/{operation}/switchback" => switchback::stop;
     put "/api/v1/dependencies/{dependency}/utilisation" => utilisation::set;
+    get "/api/v1/operators" => access::operators,
+    post "/api/v1/operators" => access::add_operator;
+    put "/api/v1/operators/{name}" => access::set_role,
+    delete "/api/v1/operators/{name}" => access::remove_operator;
+    post "/api/v1/operators/{name}/link" => access::link;
+    get "/api/v1/tokens" => access::tokens,
+    post "/api/v1/tokens" => access::add_token;
+    delete "/api/v1/tokens/{name}" => access::revoke_token;
+    get "/api/v1/agent-tokens" => access::agent_tokens,
+    post "/api/v1/agent-tokens" => access::add_agent_token;
+    delete "/api/v1/agent-tokens/{id}" => access::revoke_agent_token;
 }
 
 /// The API, with its own paths: to be merged into what else is served.
