@@ -65,7 +65,8 @@ impl Rules {
             Outcome::Release(_)
             | Outcome::AcceptBase(_)
             | Outcome::StartSwitchback(..)
-            | Outcome::StopSwitchback(_) => {}
+            | Outcome::StopSwitchback(_)
+            | Outcome::Quiet(_) => {}
         }
     }
 }
@@ -130,6 +131,7 @@ impl Controller {
                 route.reverted = Some((alert.since.min(now), alert.summary.clone()));
             }
         }
+        let alerts = AlertBook::restore(&restored, settings.heartbeat);
         let mut policies = BTreeMap::new();
         let mut revisions_used = BTreeMap::new();
         for (revision, policy, since) in restored.policies {
@@ -167,7 +169,7 @@ impl Controller {
             orders: Orders::default(),
             writes: Writes::default(),
             watches: BTreeMap::new(),
-            alerts: AlertBook::restore(restored.alerts),
+            alerts,
             utilisation: BTreeMap::new(),
             counters: ControllerView::default(),
             report_counts: VecDeque::new(),

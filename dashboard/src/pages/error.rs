@@ -62,9 +62,12 @@ pub(crate) fn describe(error: &ActError) -> (StatusCode, &'static str) {
     match error {
         ActError::Forbidden { .. } => (StatusCode::FORBIDDEN, "Not allowed"),
         ActError::Refused(OrderError::Stale { .. }) => (StatusCode::CONFLICT, "Changed meanwhile"),
-        ActError::Refused(OrderError::UnknownRoute(_) | OrderError::UnknownDependency(_)) => {
-            (StatusCode::NOT_FOUND, "Not known")
-        }
+        ActError::Refused(
+            OrderError::UnknownRoute(_)
+            | OrderError::UnknownDependency(_)
+            | OrderError::UnknownAlert(_)
+            | OrderError::UnknownSilence(_),
+        ) => (StatusCode::NOT_FOUND, "Not known"),
         ActError::Refused(OrderError::NoRollout(_)) => (StatusCode::NOT_FOUND, "Not under way"),
         ActError::Refused(OrderError::OutOfRange { .. }) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "Out of range")

@@ -282,7 +282,8 @@ impl Controller {
             Outcome::Release(_)
             | Outcome::AcceptBase(_)
             | Outcome::StartSwitchback(..)
-            | Outcome::StopSwitchback(_) => return,
+            | Outcome::StopSwitchback(_)
+            | Outcome::Quiet(_) => return,
         };
         for dependency in ends {
             let watch = self.watches.remove(dependency);
