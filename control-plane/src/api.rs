@@ -8,8 +8,10 @@
 //!
 //! Every error is `application/problem+json` (RFC 9457) and says what was expected.
 
+mod alerts;
 mod body;
 mod caller;
+mod duplicates;
 mod look;
 mod policies;
 mod problem;
@@ -76,7 +78,11 @@ routes! {
     get "/api/v1/routes/{dependency}/{operation}/whatif" => whatif::now;
     post "/api/v1/routes/{dependency}/{operation}/replay" => whatif::last_hours;
     get "/api/v1/agents" => look::agents;
-    get "/api/v1/alerts" => look::alerts;
+    get "/api/v1/alerts" => alerts::list;
+    post "/api/v1/alerts/{id}/acknowledge" => alerts::acknowledge;
+    get "/api/v1/silences" => alerts::silences,
+    post "/api/v1/silences" => alerts::silence;
+    delete "/api/v1/silences/{id}" => alerts::end_silence;
     get "/api/v1/audit" => look::audit;
     get "/api/v1/policies" => policies::list;
     get "/api/v1/policies/{dependency}" => policies::show,
@@ -90,6 +96,7 @@ routes! {
     post "/api/v1/routes/{dependency}/{operation}/switchback" => switchback::start,
     delete "/api/v1/routes/{dependency}/{operation}/switchback" => switchback::stop;
     put "/api/v1/dependencies/{dependency}/utilisation" => utilisation::set;
+    put "/api/v1/routes/{dependency}/{operation}/duplicates" => duplicates::set;
 }
 
 /// The API, with its own paths: to be merged into what else is served.

@@ -19,6 +19,7 @@ mod record;
 mod restore;
 mod rollout;
 pub(crate) mod sessions;
+mod silences;
 mod tokens;
 mod write;
 

@@ -215,7 +215,9 @@ impl From<ActError> for Problem {
             ActError::Refused(
                 OrderError::UnknownRoute(_)
                 | OrderError::UnknownDependency(_)
-                | OrderError::NoRollout(_),
+                | OrderError::NoRollout(_)
+                | OrderError::UnknownAlert(_)
+                | OrderError::UnknownSilence(_),
             ) => Self::not_found(detail),
             ActError::Refused(OrderError::OutOfRange { field, problem }) => {
                 Self::invalid(vec![FieldProblem::new(field, problem)])

@@ -85,6 +85,7 @@ impl Controller {
         };
         let reading = Duplicates::read(now, over, executed, &known.sent);
         known.duplicates = Some(reading);
+        self.publish_route(now, &route);
         Ok(Done::Utilisation)
     }
 
