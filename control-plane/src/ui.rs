@@ -229,30 +229,31 @@ impl Backend for Ui {
 
     async fn silence(
         &self,
-        _operator: &Operator,
-        _silence: SilenceDraft,
-        _reason: &str,
+        operator: &Operator,
+        silence: SilenceDraft,
+        reason: &str,
     ) -> Result<SilenceId, ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator).silence(silence, reason).await
     }
 
     async fn end_silence(
         &self,
-        _operator: &Operator,
-        _silence: SilenceId,
-        _reason: &str,
+        operator: &Operator,
+        silence: SilenceId,
+        reason: &str,
     ) -> Result<(), ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator).end_silence(silence, reason).await
     }
 
     async fn acknowledge(
         &self,
-        _operator: &Operator,
-        _alert: &str,
-        _lasts: Option<Duration>,
-        _comment: &str,
+        operator: &Operator,
+        alert: &str,
+        lasts: Option<Duration>,
+        comment: &str,
     ) -> Result<(), ActError> {
-        Err(ActError::NoAnswer)
+        let acting = self.acting(operator);
+        acting.acknowledge(alert, lasts, comment).await
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {

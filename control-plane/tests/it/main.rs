@@ -21,6 +21,7 @@ mod process;
 mod raw_agent;
 mod replay;
 mod running;
+mod silences;
 mod simulate;
 mod standing;
 mod store;
