@@ -65,6 +65,14 @@ impl Metrics {
         metrics
     }
 
+    /// Shows a receiver before anything was sent to it.
+    pub(crate) fn expect_receiver(&self, name: &str) {
+        self.notices_waiting.with_label_values(&[name]);
+        for outcome in ["delivered", "failed", "given_up"] {
+            self.deliveries.with_label_values(&[name, outcome]);
+        }
+    }
+
     /// Adds the fleet's figures, read from the newest snapshot at each scrape.
     pub fn add_fleet(&self, engine: Engine) {
         self.register(Box::new(FleetCollector::new(engine)));

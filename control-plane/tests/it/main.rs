@@ -16,6 +16,7 @@ mod leaving;
 mod listener;
 mod logged;
 mod process;
+mod prometheus;
 mod raw_agent;
 mod replay;
 mod running;

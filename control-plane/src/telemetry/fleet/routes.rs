@@ -231,6 +231,9 @@ mod tests {
         let families = counters([(&route, &totals, 0)].into_iter(), &mut wasted);
         assert_eq!(shown(&families, "hedges_wasted_total"), [6]);
         counted(&FleetSnapshot::default(), &mut wasted);
-        assert!(wasted.is_empty(), "nothing is kept for routes that are gone");
+        assert!(
+            wasted.is_empty(),
+            "nothing is kept for routes that are gone"
+        );
     }
 }
