@@ -97,6 +97,9 @@ impl App {
         })
         .await?;
         metrics.add_fleet(engine.clone());
+        receivers
+            .iter()
+            .for_each(|it| metrics.expect_receiver(it.name()));
         seed(&engine, &store, &settings.policies).await?;
 
         let auth = auth(&settings, &store, http_at)?;

@@ -25,6 +25,7 @@ use crate::acts::Acting;
 use crate::auth::Auth;
 use crate::engine::Engine;
 use crate::store::{self, Store};
+use crate::telemetry::{Metrics, OpenPage};
 
 /// Most rows a page gets at once, whatever it asks for.
 const ROWS_MAX: u32 = 1000;
@@ -35,15 +36,17 @@ pub struct Ui {
     engine: Engine,
     store: Store,
     auth: Auth,
+    metrics: Metrics,
 }
 
 impl Ui {
     /// Over a running controller.
-    pub fn new(engine: Engine, store: Store, auth: Auth) -> Self {
+    pub fn new(engine: Engine, store: Store, auth: Auth, metrics: Metrics) -> Self {
         Self {
             engine,
             store,
             auth,
+            metrics,
         }
     }
 
@@ -62,7 +65,13 @@ impl Backend for Ui {
     }
 
     fn snapshots(&self) -> BoxStream<'static, Arc<FleetSnapshot>> {
-        WatchStream::from_changes(self.engine.watch()).boxed()
+        let page = OpenPage::count(&self.metrics);
+        WatchStream::from_changes(self.engine.watch())
+            .inspect(move |_| {
+                // Held for as long as the stream is.
+                let _ = &page;
+            })
+            .boxed()
     }
 
     async fn operator(&self, session: &str) -> Option<Operator> {
@@ -271,7 +280,10 @@ impl Backend for Ui {
     }
 
     async fn process(&self) -> ProcessView {
-        ProcessView::default()
+        ProcessView {
+            open_pages: self.metrics.pages_open.get().unsigned_abs(),
+            ..ProcessView::default()
+        }
     }
 
     async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {

@@ -39,7 +39,7 @@ pub(super) fn router(
         secure_cookies: is_https(settings),
         hosts: hosts(settings, address),
     };
-    let ui = Ui::new(engine.clone(), store.clone(), auth);
+    let ui = Ui::new(engine.clone(), store.clone(), auth, metrics.clone());
     // Inside, a panic costs one request its answer and nothing else.
     dashboard::router(ui, pages)
         .merge(api::router(api))

@@ -18,6 +18,7 @@ mod listener;
 mod logged;
 mod oidc;
 mod process;
+mod prometheus;
 mod raw_agent;
 mod replay;
 mod running;

@@ -55,7 +55,7 @@ impl Standing {
         };
         let (engine, running) = Engine::start(parts).await.unwrap();
         let auth = Auth::new(store.clone());
-        let ui = Ui::new(engine.clone(), store.clone(), auth.clone());
+        let ui = Ui::new(engine.clone(), store.clone(), auth.clone(), Metrics::new());
         let state = ApiState {
             engine: engine.clone(),
             store: store.clone(),
