@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use axum::routing::get;
 use axum::{Extension, Router};
 use hedgerow_agent::{Agent, Attempt, Call, Replicas, Route};
-use hedgerow_protocol::ids::DependencyName;
 use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
 use prometheus::{Registry, TextEncoder};
 use tokio::net::TcpListener;
