@@ -13,6 +13,7 @@ mod caller;
 mod look;
 mod policies;
 mod problem;
+mod receivers;
 mod steer;
 mod switchback;
 mod utilisation;
@@ -29,6 +30,7 @@ use hedgerow_core::event::Via;
 use hedgerow_dashboard::backend::Operator;
 
 use crate::acts::Acting;
+use crate::alerts::Receivers;
 use crate::auth::Auth;
 use crate::engine::Engine;
 use crate::store::Store;
@@ -46,6 +48,8 @@ pub struct ApiState {
     pub store: Store,
     /// Who somebody is.
     pub auth: Auth,
+    /// Where alerts go.
+    pub receivers: Receivers,
 }
 
 impl ApiState {
@@ -78,6 +82,9 @@ routes! {
     get "/api/v1/agents" => look::agents;
     get "/api/v1/alerts" => look::alerts;
     get "/api/v1/audit" => look::audit;
+    get "/api/v1/receivers" => receivers::list;
+    post "/api/v1/receivers/{name}/test" => receivers::test;
+    get "/api/v1/deliveries" => receivers::deliveries;
     get "/api/v1/policies" => policies::list;
     get "/api/v1/policies/{dependency}" => policies::show,
     put "/api/v1/policies/{dependency}" => policies::set;

@@ -101,15 +101,19 @@ impl App {
 
         let auth = Auth::new(store.clone());
         let login = first_login(&auth, &settings, http_at).await?;
+        let delivering = delivering(&settings, http_at, &metrics);
+        let directory = alerts::Receivers::new(&receivers, delivering.clone());
         let resting = rest(
-            delivering(&settings, http_at, &metrics),
+            delivering,
             &store,
             receivers,
             wake,
             engine.clock(),
             &leaving,
         );
-        let router = http::router(&settings, http_at, &engine, &store, auth, &metrics);
+        let router = http::router(
+            &settings, http_at, &engine, &store, auth, directory, &metrics,
+        );
         let limits = HttpLimits::default();
         let pages = serve_http(http, http_tls, router, limits, leaving.clone());
         let agents = Server {

@@ -1,6 +1,7 @@
 //! The REST API over a real socket.
 
 mod policies;
+mod receivers;
 mod refused;
 mod rollout;
 mod steered;
