@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use hedgerow_core::event::{Actor, Order, Settings as CoreSettings, Via};
 use hedgerow_protocol::policy::Policy;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -124,10 +125,7 @@ impl App {
             stop: leaving.clone(),
         };
         let serving = vec![
-            tokio::spawn(async move {
-                pages.await;
-                Ok(())
-            }),
+            tokio::spawn(pages.map(Ok)),
             tokio::spawn(agents.serve(grpc, grpc_tls)),
         ];
         log_start(&settings, http_at, grpc_at, &engine);

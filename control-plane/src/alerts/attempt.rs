@@ -1,6 +1,7 @@
 //! What came of one attempt to hand a message over. For people: it names neither the receiver's
 //! address nor what it answered beside the status.
 
+use std::error::Error;
 use std::time::Duration;
 
 use super::address::AddressError;
@@ -58,4 +59,13 @@ impl AttemptError {
             _ => None,
         }
     }
+}
+
+/// Whether an error is one of encryption. An I/O error hides what it wraps from `source`.
+pub(super) fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
+    let wrapped = error
+        .downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::get_ref)
+        .and_then(|it| it.downcast_ref::<rustls::Error>());
+    error.is::<rustls::Error>() || wrapped.is_some()
 }

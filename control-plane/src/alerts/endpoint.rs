@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 
 use super::address::{self, AddressError, CheckedResolver};
-use super::attempt::{AttemptError, Taken};
+use super::attempt::{AttemptError, Taken, is_of_tls};
 use super::backoff::retry_after;
 use super::notice::Message;
 use super::receiver::ReceiverError;
@@ -136,15 +136,7 @@ fn named(error: &reqwest::Error, timeout: Duration) -> AttemptError {
         if let Some(refused) = error.downcast_ref::<AddressError>() {
             return (*refused).into();
         }
-        if error.is::<rustls::Error>() {
-            return AttemptError::Tls;
-        }
-        // An I/O error hides what it wraps from `source`.
-        let inner = error.downcast_ref::<std::io::Error>();
-        if inner
-            .and_then(|it| it.get_ref())
-            .is_some_and(|it| it.is::<rustls::Error>())
-        {
+        if is_of_tls(error) {
             return AttemptError::Tls;
         }
         cause = error.source();

@@ -59,7 +59,7 @@ impl PagerDuty {
         let notice = message.only()?;
         let event = Event {
             routing_key: self.routing_key.expose_secret(),
-            event_action: if message.resolved {
+            action: if message.resolved {
                 "resolve"
             } else {
                 "trigger"
@@ -112,7 +112,8 @@ fn dedup_key(episode: &str) -> String {
 #[derive(Serialize)]
 struct Event<'a> {
     routing_key: &'a str,
-    event_action: &'static str,
+    #[serde(rename = "event_action")]
+    action: &'static str,
     dedup_key: String,
     client: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

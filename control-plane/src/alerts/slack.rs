@@ -72,14 +72,12 @@ fn heading(message: &Message) -> String {
 }
 
 fn about(notice: &Notice) -> String {
-    let mut lines = vec![format!(
-        "{} {}",
-        notice.rule,
-        code(notice.route.operation.as_str(), NAME_CHARS_MAX)
-    )];
-    if let Some(replica) = &notice.replica {
-        lines[0] += &format!(", replica {}", code(replica, NAME_CHARS_MAX));
-    }
+    let replica = notice.replica.as_deref();
+    let replica = replica.map_or_else(String::new, |it| {
+        format!(", replica {}", code(it, NAME_CHARS_MAX))
+    });
+    let operation = code(notice.route.operation.as_str(), NAME_CHARS_MAX);
+    let mut lines = vec![format!("{} {operation}{replica}", notice.rule)];
     lines.push(words(&notice.summary, SUMMARY_CHARS_MAX));
     let since = timestamp(notice.since).strftime("%Y-%m-%d %H:%M:%S UTC");
     lines.push(match notice.lasted() {

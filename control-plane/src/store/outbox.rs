@@ -72,20 +72,15 @@ impl Store {
         rows.iter().map(notice).collect()
     }
 
-    /// The episodes that `receiver` was told the beginning of and has not yet to be told the end of.
+    /// The episodes that go on and that `receiver` was told the beginning of.
     pub(crate) async fn outbox_standing(
         &self,
         receiver: &str,
     ) -> Result<Vec<AlertState>, StoreError> {
         let rows = query(
-            "SELECT id, json FROM outbox
-             WHERE receiver = $1 AND kind = 'firing' AND state = 'delivered'
-                   AND NOT EXISTS (SELECT 1 FROM outbox AS ended
-                                   WHERE ended.alert = outbox.alert AND ended.kind = 'resolved'
-                                         AND ended.receiver = outbox.receiver)
-                   AND EXISTS (SELECT 1 FROM alerts
-                               WHERE alerts.id = outbox.alert AND resolved IS NULL)
-             ORDER BY id",
+            "SELECT outbox.id, json FROM alerts JOIN outbox ON outbox.alert = alerts.id
+             WHERE resolved IS NULL AND receiver = $1 AND kind = 'firing' AND state = 'delivered'
+             ORDER BY outbox.id",
         )
         .bind(receiver)
         .fetch_all(self.pool())

@@ -258,13 +258,16 @@ async fn p15_a_receiver_that_hangs_delays_no_other_and_no_write() {
     let mut post = Post::new(Vec::new()).await;
     let receivers = vec![
         receiver("silent", silent_at),
+        kinds::made("silent-mail", kinds::email(silent_at.port())),
         receiver("well", well.serve().await),
     ];
     post.restart(settings, receivers).await;
     for episode in ["e1", "e2", "e3"] {
         let alert = firing(episode);
-        post.write(alert.clone(), &["silent", "well"]).await;
-        post.write(resolved(&alert), &["silent", "well"]).await;
+        post.write(alert.clone(), &["silent", "silent-mail", "well"])
+            .await;
+        post.write(resolved(&alert), &["silent", "silent-mail", "well"])
+            .await;
     }
     eventually("the other has all", async || well.taken().len() == 6).await;
     // It has them before the store knows that it has: only that is waited for. What is the silent
@@ -281,7 +284,9 @@ async fn p15_a_receiver_that_hangs_delays_no_other_and_no_write() {
             .all(|state| state == "delivered")
     })
     .await;
-    assert_eq!(states("silent").await, ["waiting"; 6]);
+    for silent in ["silent", "silent-mail"] {
+        assert_eq!(states(silent).await, ["waiting"; 6]);
+    }
     post.task.as_ref().unwrap().abort();
 }
 

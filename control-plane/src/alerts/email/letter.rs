@@ -123,54 +123,54 @@ fn subject(message: &Message) -> String {
 /// The lines of a notice: what, in words, when, and where to look.
 fn lines(notice: &Notice, write: impl Fn(char, &mut String) + Copy) -> [String; 3] {
     let text = |text: &str| plain(text, TEXT_CHARS_MAX, write);
-    let mut what = format!(
-        "{}: {} {}",
+    let replica = notice.replica.as_deref();
+    let replica = replica.map_or_else(String::new, |it| format!(", replica {}", text(it)));
+    let what = format!(
+        "{}: {} {}{replica}",
         notice.rule,
         text(notice.route.dependency.as_str()),
         text(notice.route.operation.as_str())
     );
-    if let Some(replica) = &notice.replica {
-        what += &format!(", replica {}", text(replica));
-    }
     let date = |at| timestamp(at).strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
-    let mut when = format!("Since {}", date(notice.since));
-    if let (Some(ended), Some(lasted)) = (notice.ended, notice.lasted()) {
-        when += &format!(", until {}: {} s", date(ended), lasted.as_secs());
-    }
+    let since = date(notice.since);
+    let when = match (notice.ended, notice.lasted()) {
+        (Some(ended), Some(lasted)) => {
+            format!(
+                "Since {since}, until {}: {} s",
+                date(ended),
+                lasted.as_secs()
+            )
+        }
+        _ => format!("Since {since}"),
+    };
     [what, text(&notice.summary), when]
 }
 
 fn text(message: &Message) -> String {
-    let mut out = String::new();
-    for notice in &message.notices {
-        for line in lines(notice, as_is) {
-            out += &line;
-            out += "\n";
-        }
-        if let Some(link) = &notice.link {
-            out += link;
-            out += "\n";
-        }
-        out += "\n";
-    }
-    out += &format!("Sent by Hedgerow to its receiver {}.\n", message.receiver);
-    out
+    let about = |notice: &Notice| {
+        let link = notice.link.as_deref().map(str::to_owned);
+        let lines: Vec<_> = lines(notice, as_is).into_iter().chain(link).collect();
+        format!("{}\n\n", lines.join("\n"))
+    };
+    let notices: String = message.notices.iter().map(about).collect();
+    let receiver = &message.receiver;
+    format!("{notices}Sent by Hedgerow to its receiver {receiver}.\n")
 }
 
 fn html(message: &Message) -> String {
-    let mut out = String::from("<!doctype html>\n<html><body>\n");
-    for notice in &message.notices {
+    let about = |notice: &Notice| {
         let [what, summary, when] = lines(notice, escape);
-        out += &format!("<p><strong>{what}</strong><br>\n{summary}<br>\n{when}");
-        if let Some(link) = &notice.link {
+        let link = notice.link.as_deref().map_or_else(String::new, |link| {
             let link = plain(link, TEXT_CHARS_MAX, escape);
-            out += &format!("<br>\n<a href=\"{link}\">Open in Hedgerow</a>");
-        }
-        out += "</p>\n";
-    }
+            format!("<br>\n<a href=\"{link}\">Open in Hedgerow</a>")
+        });
+        format!("<p><strong>{what}</strong><br>\n{summary}<br>\n{when}{link}</p>\n")
+    };
+    let notices: String = message.notices.iter().map(about).collect();
     let receiver = plain(&message.receiver, TEXT_CHARS_MAX, escape);
-    out += &format!("<p>Sent by Hedgerow to its receiver {receiver}.</p>\n</body></html>\n");
-    out
+    format!(
+        "<!doctype html>\n<html><body>\n{notices}<p>Sent by Hedgerow to its receiver {receiver}.</p>\n</body></html>\n"
+    )
 }
 
 fn escape(c: char, out: &mut String) {

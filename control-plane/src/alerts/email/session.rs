@@ -11,7 +11,7 @@ use lettre::transport::smtp::response::Code;
 use super::Email;
 use super::letter::Letter;
 use crate::alerts::address;
-use crate::alerts::attempt::{AttemptError, Taken};
+use crate::alerts::attempt::{AttemptError, Taken, is_of_tls};
 use crate::config::MailTls;
 
 /// Hands a letter in: taken once the server has said so of the whole text.
@@ -138,15 +138,12 @@ fn named(error: &Error) -> AttemptError {
     }
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
-        let inner = error.downcast_ref::<std::io::Error>();
-        if error.is::<rustls::Error>()
-            || inner
-                .and_then(|it| it.get_ref())
-                .is_some_and(|it| it.is::<rustls::Error>())
-        {
+        if is_of_tls(error) {
             return AttemptError::Tls;
         }
-        if inner.is_some_and(|it| it.kind() == std::io::ErrorKind::ConnectionRefused) {
+        let refused = std::io::ErrorKind::ConnectionRefused;
+        let inner = error.downcast_ref::<std::io::Error>();
+        if inner.is_some_and(|it| it.kind() == refused) {
             return AttemptError::Connect;
         }
         cause = error.source();

@@ -103,19 +103,18 @@ impl Mailbox {
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let python = root.join("../target/py/bin/python");
-        let mut process = Command::new(&python)
+        let started = Command::new(&python)
             .arg(root.join("tests/it/alerts/smtp_sink.py"))
             .args(arguments)
             .stdout(Stdio::piped())
-            .spawn()
-            .map(Process)
-            .unwrap_or_else(|error| {
-                panic!(
-                    "{}: {error}: make it (python3 -m venv target/py && target/py/bin/pip install \
-                     -r .ci/python-requirements.txt; `.ci/test` does)",
-                    python.display()
-                )
-            });
+            .spawn();
+        let mut process = Process(started.unwrap_or_else(|error| {
+            panic!(
+                "{}: {error}: make it (python3 -m venv target/py && target/py/bin/pip install \
+                 -r .ci/python-requirements.txt; `.ci/test` does)",
+                python.display()
+            )
+        }));
         let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
         let first = lines.next().unwrap_or_else(|| {
             panic!(
