@@ -18,6 +18,7 @@ mod look;
 mod page;
 mod policies;
 mod problem;
+mod receivers;
 mod steer;
 mod switchback;
 mod utilisation;
@@ -34,6 +35,7 @@ use hedgerow_core::event::Via;
 use hedgerow_dashboard::backend::Operator;
 
 use crate::acts::Acting;
+use crate::alerts::Receivers;
 use crate::auth::Auth;
 use crate::engine::Engine;
 use crate::store::Store;
@@ -51,6 +53,8 @@ pub struct ApiState {
     pub store: Store,
     /// Who somebody is.
     pub auth: Auth,
+    /// Where alerts go.
+    pub receivers: Receivers,
 }
 
 impl ApiState {
@@ -89,6 +93,9 @@ routes! {
     get "/api/v1/silences" => alerts::silences,
     post "/api/v1/silences" => alerts::silence;
     delete "/api/v1/silences/{id}" => alerts::end_silence;
+    get "/api/v1/receivers" => receivers::list;
+    post "/api/v1/receivers/{name}/test" => receivers::test;
+    get "/api/v1/deliveries" => receivers::deliveries;
     get "/api/v1/policies" => policies::list;
     get "/api/v1/policies/{scope}" => policies::show,
     put "/api/v1/policies/{scope}" => policies::set,

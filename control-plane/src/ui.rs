@@ -22,6 +22,7 @@ use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio_stream::wrappers::WatchStream;
 
 use crate::acts::Acting;
+use crate::alerts::Receivers;
 use crate::auth::Auth;
 use crate::engine::Engine;
 use crate::store::{self, Store};
@@ -37,6 +38,7 @@ pub struct Ui {
     store: Store,
     auth: Auth,
     metrics: Metrics,
+    receivers: Receivers,
 }
 
 impl Ui {
@@ -47,7 +49,15 @@ impl Ui {
             store,
             auth,
             metrics,
+            receivers: Receivers::default(),
         }
+    }
+
+    /// With these receivers of alerts.
+    #[must_use]
+    pub fn with_receivers(mut self, receivers: Receivers) -> Self {
+        self.receivers = receivers;
+        self
     }
 
     fn acting<'a>(&'a self, operator: &'a Operator) -> Acting<'a> {
@@ -266,17 +276,18 @@ impl Backend for Ui {
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
-        Ok(Vec::new())
+        let views = self.receivers.views(&self.store).await;
+        views.map_err(|e| unreadable(&e))
     }
 
     async fn test_receiver(
         &self,
-        _operator: &Operator,
+        operator: &Operator,
         receiver: &str,
     ) -> Result<TestOutcome, ActError> {
-        Err(ActError::Unknown(format!(
-            "no receiver {receiver} is configured"
-        )))
+        self.acting(operator)
+            .test_receiver(&self.receivers, &self.store, receiver)
+            .await
     }
 
     async fn process(&self) -> ProcessView {

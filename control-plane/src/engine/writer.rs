@@ -74,7 +74,7 @@ impl Writer {
 
     async fn done(&self, job: &Job) {
         self.metrics.writes.with_label_values(&["stored"]).inc();
-        job.records.iter().for_each(log);
+        job.records.iter().for_each(log_recorded);
         if job
             .records
             .iter()
@@ -103,7 +103,7 @@ impl Writer {
 
 /// What people may want to find later, once it is stored: each act, a person's or the controller's
 /// own, and each alert. People's words are written escaped, so that they stay in their line.
-fn log(record: &Record) {
+pub(crate) fn log_recorded(record: &Record) {
     match record {
         Record::Audit(row) => tracing::info!(
             act.action = row.action,

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod policies;
+mod receivers;
 mod refused;
 mod rollout;
 mod scopes;
