@@ -14,6 +14,8 @@
 mod big;
 #[path = "../tests/it/clients.rs"]
 mod clients;
+#[path = "../tests/it/doors.rs"]
+mod doors;
 #[path = "../tests/it/fleet.rs"]
 mod fleet;
 #[path = "../tests/it/stage.rs"]
@@ -39,6 +41,7 @@ async fn main() -> std::io::Result<()> {
     };
     let stage = stage::Stage::new(at(0));
     stage.publish(at(0));
+    stage.state(|s| s.access = doors::somebody());
     let clock = stage.clone();
     tokio::spawn(async move {
         for second in 1.. {
