@@ -8,9 +8,11 @@
 //!
 //! Every error is `application/problem+json` (RFC 9457) and says what was expected.
 
+mod audit;
 mod body;
 mod caller;
 mod look;
+mod page;
 mod policies;
 mod problem;
 mod steer;
@@ -72,18 +74,24 @@ macro_rules! routes {
 
 routes! {
     get "/api/v1/fleet" => look::fleet;
+    get "/api/v1/routes" => look::routes;
     get "/api/v1/routes/{dependency}/{operation}" => look::route;
     get "/api/v1/routes/{dependency}/{operation}/whatif" => whatif::now;
     post "/api/v1/routes/{dependency}/{operation}/replay" => whatif::last_hours;
     get "/api/v1/agents" => look::agents;
+    get "/api/v1/agents/{instance}" => look::agent;
     get "/api/v1/alerts" => look::alerts;
-    get "/api/v1/audit" => look::audit;
+    get "/api/v1/audit" => audit::list;
     get "/api/v1/policies" => policies::list;
-    get "/api/v1/policies/{dependency}" => policies::show,
-    put "/api/v1/policies/{dependency}" => policies::set;
-    get "/api/v1/policies/{dependency}/history" => policies::history;
-    delete "/api/v1/policies/{dependency}/rollout" => policies::take_back;
-    post "/api/v1/policies/{dependency}/rollout/advance" => policies::advance;
+    get "/api/v1/policies/{scope}" => policies::show,
+    put "/api/v1/policies/{scope}" => policies::set,
+    delete "/api/v1/policies/{scope}" => policies::remove;
+    get "/api/v1/policies/{scope}/history" => policies::history;
+    post "/api/v1/policies/{scope}/plan" => policies::plan;
+    post "/api/v1/policies/{scope}/revert" => policies::revert;
+    delete "/api/v1/policies/{scope}/rollout" => policies::take_back;
+    post "/api/v1/policies/{scope}/rollout/advance" => policies::advance;
+    get "/api/v1/kill" => look::kills,
     post "/api/v1/kill" => steer::kill;
     post "/api/v1/routes/{dependency}/{operation}/release" => steer::release;
     post "/api/v1/routes/{dependency}/{operation}/accept-base" => steer::accept_base;

@@ -97,7 +97,7 @@ impl App {
         })
         .await?;
         metrics.add_fleet(engine.clone());
-        seed(&engine, &settings.policies).await?;
+        seed(&engine, &store, &settings.policies).await?;
 
         let auth = Auth::new(store.clone());
         let login = first_login(&auth, &settings, http_at).await?;
@@ -256,13 +256,13 @@ fn receivers(settings: &Settings) -> Result<Vec<alerts::Receiver>, AppError> {
         .collect()
 }
 
-/// Policies of the settings, for dependencies that never had one: what people decided later stays.
-async fn seed(engine: &Engine, policies: &[Policy]) -> Result<(), AppError> {
-    let known = engine.snapshot();
-    for policy in policies
-        .iter()
-        .filter(|it| !known.policies.contains_key(it.dependency()))
-    {
+/// Policies of the settings, for what never had one: what people decided later stays.
+async fn seed(engine: &Engine, store: &Store, policies: &[Policy]) -> Result<(), AppError> {
+    for policy in policies {
+        // Also one that was taken away was decided by people.
+        if !store.policy_history(policy.scope()).await?.is_empty() {
+            continue;
+        }
         let actor = Actor {
             name: "settings".into(),
             via: Via::Seed,

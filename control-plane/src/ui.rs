@@ -17,7 +17,7 @@ use hedgerow_dashboard::backend::{
     ProcessView, ReceiverView, RecordQuery, RolloutStep, Saved, Session, SignInError, SignOnBegun,
     SignOnEnded, StoreError, TestOutcome,
 };
-use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
+use hedgerow_protocol::ids::{Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio_stream::wrappers::WatchStream;
 
@@ -115,13 +115,13 @@ impl Backend for Ui {
     async fn step_rollout(
         &self,
         operator: &Operator,
-        dependency: DependencyName,
+        scope: PolicyScope,
         expected: Option<Revision>,
         step: RolloutStep,
         reason: &str,
     ) -> Result<Saved, ActError> {
         self.acting(operator)
-            .step_rollout(dependency, expected, step, reason)
+            .step_rollout(scope, expected, step, reason)
             .await
     }
 
@@ -177,24 +177,23 @@ impl Backend for Ui {
         self.acting(operator).stop_switchback(route, reason).await
     }
 
-    async fn policy_history(
-        &self,
-        dependency: &DependencyName,
-    ) -> Result<Vec<PolicyRevision>, StoreError> {
+    async fn policy_history(&self, scope: &PolicyScope) -> Result<Vec<PolicyRevision>, StoreError> {
         self.store
-            .policy_history(dependency)
+            .policy_history(scope)
             .await
             .map_err(|e| unreadable(&e))
     }
 
     async fn remove_policy(
         &self,
-        _operator: &Operator,
+        operator: &Operator,
         scope: PolicyScope,
-        _expected: Option<Revision>,
-        _reason: &str,
+        expected: Option<Revision>,
+        reason: &str,
     ) -> Result<Saved, ActError> {
-        Err(ActError::Unknown(format!("no policy is set for {scope}")))
+        self.acting(operator)
+            .remove_policy(scope, expected, reason)
+            .await
     }
 
     async fn latencies(&self, route: RouteKey) -> Result<Option<Latencies>, StoreError> {

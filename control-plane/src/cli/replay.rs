@@ -148,11 +148,10 @@ fn from_yaml(path: &Path, text: &str, dependency: &DependencyName) -> anyhow::Re
 }
 
 async fn stored(store: &Store, dependency: &DependencyName) -> anyhow::Result<Policy> {
-    let newest = store.policy_history(dependency).await?.into_iter().next();
-    Ok(newest.map_or_else(
-        || Policy::observing(dependency.clone()),
-        |revision| revision.policy,
-    ))
+    let scope = PolicyScope::from(dependency.clone());
+    let newest = store.policy_history(&scope).await?.into_iter().next();
+    let policy = newest.and_then(|revision| revision.policy);
+    Ok(policy.unwrap_or_else(|| Policy::observing(scope)))
 }
 
 fn hours(text: &str) -> Result<f64, String> {

@@ -102,7 +102,7 @@ test("alerts and the record tell what happened", async () => {
 });
 
 test("a percentile of 95 is refused beside the field; 0.96 is saved and acknowledged 3 of 3", async () => {
-  await page.goto(`${origin}/dependencies/catalog/policy`);
+  await page.goto(`${origin}/policies/catalog`);
   await page.getByRole("textbox", { name: /^percentile/i }).fill("95");
   await page.getByLabel(/reason|why/i).first().fill("the browser test tries what must not pass");
   await page.getByRole("button", { name: /save|review/i }).first().click();
