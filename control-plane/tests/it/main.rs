@@ -4,6 +4,7 @@
 mod alerts;
 mod api;
 mod auth;
+mod cli;
 mod commands;
 mod config;
 mod crash;

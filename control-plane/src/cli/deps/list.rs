@@ -232,7 +232,7 @@ mod tests {
     fn u03_a_route_without_figures_has_dashes_and_says_why() {
         let text = table(&routes(&fleet(), None), Paint::none());
         let line = text.lines().find(|it| it.starts_with("empty")).unwrap();
-assert!(line.contains('–') && !line.contains(" 0 "), "{text}");
+        assert!(line.contains('–') && !line.contains(" 0 "), "{text}");
         assert!(text.contains(" no traffic"), "{text}");
         let line = text.lines().find(|it| it.starts_with("calm")).unwrap();
         for said in ["1.5 k", "99.97", "61.2", "1/2"] {

@@ -528,14 +528,14 @@ policies:
 
     #[test]
     fn every_field_of_a_policy_is_a_field_of_a_file() {
-        let name = hedgerow_protocol::ids::DependencyName::new("catalog").unwrap();
+        let scope: PolicyScope = "catalog".parse().unwrap();
         let draft = PolicyDraft {
             threshold_min_ms: Some(1.0),
             threshold_max_ms: Some(2.0),
             goal: Some(0.99),
             pool: Some("checkout".into()),
             objective_ms: Some(100.0),
-            ..Policy::observing(name).into()
+            ..Policy::observing(scope).into()
         };
         let Value::Object(fields) = serde_json::to_value(draft).unwrap() else {
             unreachable!()

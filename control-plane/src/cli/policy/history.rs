@@ -58,9 +58,16 @@ fn table(revisions: &[Value], paint: Paint) -> String {
 }
 
 fn changed(revision: &Value, before: Option<&Value>) -> String {
+    let is_set = |of: &Value| of.get("policy").is_some_and(Value::is_object);
+    if !is_set(revision) {
+        return "taken away".into();
+    }
     let Some(before) = before else {
         return "everything: the first".into();
     };
+    if !is_set(before) {
+        return "everything: there was none".into();
+    }
     let empty = serde_json::Map::new();
     let fields = |of: &Value| {
         let fields = of.get("policy").and_then(Value::as_object);
@@ -174,6 +181,8 @@ mod tests {
         };
         let text = table(
             &[
+                revision(5, json!({"budget": 0.05})),
+                revision(4, Value::Null),
                 revision(3, json!({"budget": 0.05, "goal": 0.99})),
                 revision(2, json!({"budget": 0.08})),
                 revision(1, json!({"budget": 0.08})),
@@ -183,6 +192,8 @@ mod tests {
         for said in [
             "budget 0.08 -> 0.05, goal – -> 0.99",
             "nothing",
+            "taken away",
+            "everything: there was none",
             "everything: the first",
             "a b",
             "2026-03-01 14:03:07 UTC",

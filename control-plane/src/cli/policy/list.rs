@@ -125,12 +125,17 @@ fn as_file(view: &Value) -> String {
         .filter(|(name, value)| FIELDS.contains(&name.as_str()) && !value.is_null())
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    let revision = view.whole("/revision").unwrap_or(0);
-    let since = view.whole("/since").map(date).unwrap_or_default();
-    format!(
-        "# revision {revision}, in force since {since}\n{}",
-        yaml::text(&Value::Object(fields))
-    )
+    format!("# {}\n{}", head(view), yaml::text(&Value::Object(fields)))
+}
+
+fn head(view: &Value) -> String {
+    match view.whole("/revision").unwrap_or(0) {
+        0 => "none of its own; this is what holds there".to_owned(),
+        revision => {
+            let since = view.whole("/since").map(date).unwrap_or_default();
+            format!("revision {revision}, in force since {since}")
+        }
+    }
 }
 
 fn shown(view: &Value) -> String {
@@ -144,17 +149,11 @@ fn shown(view: &Value) -> String {
     let known = fields
         .filter(|(name, _)| !matches!(name.as_str(), "dependency" | "operation"))
         .map(|(name, value)| (name.as_str(), said(value)));
-    let revision = view.whole("/revision").unwrap_or(0);
-    let head = if revision == 0 {
-        "nobody has set it: what a new dependency has".to_owned()
-    } else {
-        let since = view.whole("/since").map(date).unwrap_or_default();
-        format!("revision {revision}, in force since {since}")
-    };
     let rollout = rollout(view).map(|it| format!("\n  rollout: {it}"));
     format!(
-        "{}: {head}\n{}{}",
+        "{}: {}\n{}{}",
         policy_scope(view),
+        head(view),
         lines(known),
         rollout.unwrap_or_default()
     )

@@ -112,8 +112,7 @@ mod tests {
             },
         };
         let minutes: Vec<_> = (1..=5).map(minute).collect();
-        let name = hedgerow_protocol::ids::DependencyName::new("catalog").unwrap();
-        let policy = Policy::observing(name);
+        let policy = Policy::observing("catalog".parse().unwrap());
         let replayed = replay(&minutes, &policy);
         let route = RouteKey::new("catalog", "get").unwrap();
         let read = read(&serde_json::to_value(Replayed::from(&replayed)).unwrap());

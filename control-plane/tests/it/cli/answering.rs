@@ -40,9 +40,7 @@ pub(super) struct Answering {
 impl Answering {
     pub(super) async fn start() -> Self {
         let shared = Shared::default();
-        let app = Router::new()
-            .fallback(answer)
-            .with_state(shared.clone());
+        let app = Router::new().fallback(answer).with_state(shared.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
@@ -118,15 +116,26 @@ async fn answer(State(shared): State<Shared>, request: Request) -> Response {
         body: serde_json::from_slice(&body).unwrap_or_default(),
     });
     let needs_token = parts.uri.path().starts_with("/api/");
-    if needs_token && parts.headers.get(header::AUTHORIZATION).is_none_or(|it| it != "Bearer hat_token") {
-        return with(401, &json!({"title": "Not signed in", "detail": "expected a token"}));
+    if needs_token
+        && parts
+            .headers
+            .get(header::AUTHORIZATION)
+            .is_none_or(|it| it != "Bearer hat_token")
+    {
+        return with(
+            401,
+            &json!({"title": "Not signed in", "detail": "expected a token"}),
+        );
     }
     let mut answers = shared.answers.lock().unwrap();
     let Some(known) = answers.get_mut(&what) else {
         if let Some(body) = &*shared.everything.lock().unwrap() {
             return with(200, body);
         }
-        return with(404, &json!({"title": "Not found", "detail": format!("nothing at {what}")}));
+        return with(
+            404,
+            &json!({"title": "Not found", "detail": format!("nothing at {what}")}),
+        );
     };
     let (status, body) = known[0].clone();
     if known.len() > 1 {

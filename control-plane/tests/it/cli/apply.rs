@@ -81,7 +81,9 @@ async fn c20_what_is_in_force_already_is_nothing_to_change() {
     assert_eq!(controller.changes(), Vec::<String>::new());
     let ran = controller.run(&["policy", "diff", "-f", "p.yaml"]).await;
     ran.said(0, &["nothing to change"]);
-    let ran = controller.run(&[&APPLY[..], &["-o", "json"]].concat()).await;
+    let ran = controller
+        .run(&[&APPLY[..], &["-o", "json"]].concat())
+        .await;
     assert_eq!(ran.json()["unchanged"], 2);
     assert_eq!(ran.json()["applied"], json!([]));
 }
@@ -97,12 +99,21 @@ async fn u07_nothing_is_changed_unless_everything_can_stand() {
     let ran = controller.run(&[&APPLY[..], &["--yes"]].concat()).await;
     ran.complained(
         3,
-        &["1 problem in the files, nothing was changed", "p.yaml:6:9: document 2: intent: cannot stand"],
+        &[
+            "1 problem in the files, nothing was changed",
+            "p.yaml:6:9: document 2: intent: cannot stand",
+        ],
     );
     // What can be seen without a controller is not even asked.
     controller.file("p.yaml", "dependency: catalog\nbudget: 3\npercentil: 0.9\n");
     let ran = controller.run(&[&APPLY[..], &["--yes"]].concat()).await;
-    ran.complained(1, &["1 problem in the files", "p.yaml:3:1: percentil: is no field here"]);
+    ran.complained(
+        1,
+        &[
+            "1 problem in the files",
+            "p.yaml:3:1: percentil: is no field here",
+        ],
+    );
     controller.file("p.yaml", "dependency: catalog\nbudget: 3\n");
     let ran = controller.run(&[&APPLY[..], &["--yes"]].concat()).await;
     ran.complained(1, &["p.yaml:2:9: budget: 3 is not a budget"]);
@@ -116,7 +127,11 @@ async fn b71_a_change_meanwhile_is_refused_and_said_and_what_follows_is_left() {
         .file("p.yaml", TWO)
         .to(PLAN_CATALOG, 200, differs(7))
         .to(PLAN_CART, 200, new())
-        .to(PUT_CATALOG, 412, json!({"title": "Changed meanwhile", "detail": "x", "current": 8}));
+        .to(
+            PUT_CATALOG,
+            412,
+            json!({"title": "Changed meanwhile", "detail": "x", "current": 8}),
+        );
     let ran = controller.run(&[&APPLY[..], &["--yes"]].concat()).await;
     ran.complained(
         3,
@@ -136,13 +151,21 @@ async fn u07_nobody_is_asked_where_nobody_is_and_a_reason_is_demanded() {
         .to(PLAN_CATALOG, 200, differs(7));
     let ran = controller.run(&APPLY).await;
     ran.complained(2, &["expected --yes, or --dry-run"]);
-    let ran = controller.run(&["policy", "apply", "-f", "p.yaml", "--yes"]).await;
+    let ran = controller
+        .run(&["policy", "apply", "-f", "p.yaml", "--yes"])
+        .await;
     ran.complained(2, &["--reason <WORDS>"]);
-    let ran = controller.run(&["policy", "apply", "-f", "p.yaml", "--yes", "--reason", " "]).await;
+    let ran = controller
+        .run(&["policy", "apply", "-f", "p.yaml", "--yes", "--reason", " "])
+        .await;
     ran.complained(2, &["expected a few words that say why"]);
-    let ran = controller.run(&["policy", "apply", "-f", "p.yaml", "--dry-run"]).await;
+    let ran = controller
+        .run(&["policy", "apply", "-f", "p.yaml", "--dry-run"])
+        .await;
     ran.said(0, &["budget  0.08 -> 0.05", "1 policy to change"]);
-    let ran = controller.run(&["policy", "diff", "-f", "p.yaml", "-o", "json"]).await;
+    let ran = controller
+        .run(&["policy", "diff", "-f", "p.yaml", "-o", "json"])
+        .await;
     ran.said(6, &[]);
     assert_eq!(ran.json()[0]["changes"][0]["after"], "0.05");
     assert_eq!(controller.changes(), Vec::<String>::new());
@@ -185,15 +208,32 @@ async fn u07_revisions_are_looked_at_gone_back_to_and_taken_away() {
             200,
             json!({"revision": 8, "changed": true}),
         )
-        .to("DELETE /api/v1/policies/cat%2A", 200, json!({"revision": 9, "changed": true}));
+        .to(
+            "DELETE /api/v1/policies/cat%2A",
+            200,
+            json!({"revision": 9, "changed": true}),
+        );
     let ran = controller.run(&["policy", "history", "catalog"]).await;
     ran.said(0, &["budget 0.08 -> 0.05", "everything: the first"]);
-    let revert = ["policy", "revert", "catalog", "--to", "3", "--over", "7", "--reason", "worse"];
-    controller.run(&revert).await.said(0, &["catalog: revision 8 is in force, as 3 was"]);
-    let sent = controller.asked("POST /api/v1/policies/catalog/revert").remove(0);
+    let revert = [
+        "policy", "revert", "catalog", "--to", "3", "--over", "7", "--reason", "worse",
+    ];
+    controller
+        .run(&revert)
+        .await
+        .said(0, &["catalog: revision 8 is in force, as 3 was"]);
+    let sent = controller
+        .asked("POST /api/v1/policies/catalog/revert")
+        .remove(0);
     assert_eq!(sent.over.as_deref(), Some("\"7\""));
     assert_eq!(sent.body, json!({"revision": 3, "reason": "worse"}));
     let remove = ["policy", "remove", "cat*", "--reason", "not needed"];
-    controller.run(&remove).await.said(0, &["cat*: its policy is gone"]);
-    controller.run(&["policy", "remove", "cat*"]).await.complained(2, &["--reason"]);
+    controller
+        .run(&remove)
+        .await
+        .said(0, &["cat*: its policy is gone"]);
+    controller
+        .run(&["policy", "remove", "cat*"])
+        .await
+        .complained(2, &["--reason"]);
 }

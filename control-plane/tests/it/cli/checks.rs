@@ -54,7 +54,13 @@ async fn files_are_looked_at_without_changing_them() {
     let before = std::fs::read(at("hedgerow.db")).unwrap();
     let ran = check(folder.path(), &["--config", "h.toml", "-o", "json"]).await;
     ran.said(0, &[]);
-    for what in ["configuration", "configuration's rights", "store", "store's rights", "migrations"] {
+    for what in [
+        "configuration",
+        "configuration's rights",
+        "store",
+        "store's rights",
+        "migrations",
+    ] {
         assert_eq!(found(&ran, what).0, "ok", "{what}: {ran:?}");
     }
     assert!(found(&ran, "disk").1.contains("free"), "{ran:?}");
@@ -68,9 +74,16 @@ async fn what_is_wrong_with_files_is_said_with_what_to_do() {
     std::fs::write(at("h.toml"), "stor = \"hedgerow.db\"\n").unwrap();
     let ran = check(folder.path(), &["--config", "h.toml", "-o", "json"]).await;
     assert_eq!(ran.code, 5);
-    assert!(found(&ran, "configuration").1.contains("h.toml line 1"), "{ran:?}");
+    assert!(
+        found(&ran, "configuration").1.contains("h.toml line 1"),
+        "{ran:?}"
+    );
 
-    std::fs::write(at("hedgerow.db"), "no database at all, but long enough to look like one").unwrap();
+    std::fs::write(
+        at("hedgerow.db"),
+        "no database at all, but long enough to look like one",
+    )
+    .unwrap();
     mode(&at("hedgerow.db"), 0o644);
     let ran = check(folder.path(), &["--store", "hedgerow.db", "-o", "json"]).await;
     assert_eq!(ran.code, 5);
@@ -105,8 +118,16 @@ fn healthy(controller: &Answering, fleet: Value) {
     let version = env!("CARGO_PKG_VERSION");
     controller
         .to("GET /api/v1/fleet", 200, fleet)
-        .to("GET /api/v1/controller", 200, json!({"version": version, "store_bytes": 4_200_000, "outbox_depth": 0}))
-        .to("GET /api/v1/receivers", 200, json!({"items": [{"name": "pager", "given_up": 0, "last_error": null}]}));
+        .to(
+            "GET /api/v1/controller",
+            200,
+            json!({"version": version, "store_bytes": 4_200_000, "outbox_depth": 0}),
+        )
+        .to(
+            "GET /api/v1/receivers",
+            200,
+            json!({"items": [{"name": "pager", "given_up": 0, "last_error": null}]}),
+        );
     controller.open();
 }
 
@@ -124,9 +145,17 @@ async fn a_healthy_installation_is_all_ok() {
 async fn c19_b23_what_needs_a_person_is_said_with_what_to_do() {
     let controller = Answering::start().await;
     controller
-        .to("GET /api/v1/receivers", 200, json!([{"name": "chat", "given_up": 3, "last_error": "timed out"}]))
+        .to(
+            "GET /api/v1/receivers",
+            200,
+            json!([{"name": "chat", "given_up": 3, "last_error": "timed out"}]),
+        )
         .to("GET /api/v1/controller", 200, json!({"version": "9.9.9"}))
-        .to("GET /readyz", 503, json!("not ready: the store does not take writes"));
+        .to(
+            "GET /readyz",
+            503,
+            json!("not ready: the store does not take writes"),
+        );
     let fleet = fleet(&json!({
         "at": 1_772_373_787_000_u64,
         "agents": [

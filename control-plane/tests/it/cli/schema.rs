@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use hedgerow_core::rollout::{STAGES_MAX, STAY_DEFAULT, STAY_MAX, STAY_MIN};
-use hedgerow_protocol::ids::{DependencyName, NAME_LEN_MAX};
+use hedgerow_protocol::ids::NAME_LEN_MAX;
 use hedgerow_protocol::limits::{ATTEMPTS_MAX, BUDGET_MAX};
 use hedgerow_protocol::policy::{
     ERROR_LIMIT_RANGE, GOAL_RANGE, HOLDOUT_MAX, PERCENTILE_RANGE, Policy, PolicyDraft,
@@ -61,8 +61,10 @@ fn the_schemas_ranges_are_the_protocols() {
 fn the_schemas_defaults_are_those_of_a_new_dependency() {
     let schema = schema();
     let fields = schema["$defs"]["policy"]["properties"].as_object().unwrap();
-    let name = DependencyName::new("catalog").unwrap();
-    let observing = serde_json::to_value(PolicyDraft::from(Policy::observing(name))).unwrap();
+    let observing = serde_json::to_value(PolicyDraft::from(Policy::observing(
+        "catalog".parse().unwrap(),
+    )))
+    .unwrap();
     for (field, value) in observing.as_object().unwrap() {
         if !matches!(field.as_str(), "dependency" | "operation") {
             assert_eq!(fields[field]["default"], *value, "{field}");
@@ -71,8 +73,16 @@ fn the_schemas_defaults_are_those_of_a_new_dependency() {
     for (field, about) in fields {
         let has_default = observing.get(field).is_some_and(|value| !value.is_null());
         let is_name = matches!(field.as_str(), "dependency" | "operation");
-        assert!(is_name || has_default == about.get("default").is_some(), "{field}");
-        assert!(about["description"].as_str().is_some_and(|it| it.ends_with('.')), "{field}");
+        assert!(
+            is_name || has_default == about.get("default").is_some(),
+            "{field}"
+        );
+        assert!(
+            about["description"]
+                .as_str()
+                .is_some_and(|it| it.ends_with('.')),
+            "{field}"
+        );
     }
 }
 
@@ -103,7 +113,9 @@ async fn read(path: &Path) -> Vec<Value> {
             let mut body = asked[0].body.clone();
             let (dependency, operation) = scope
                 .split_once(' ')
-                .map_or((scope.as_str(), None), |(dependency, operation)| (dependency, Some(operation)));
+                .map_or((scope.as_str(), None), |(dependency, operation)| {
+                    (dependency, Some(operation))
+                });
             body["dependency"] = dependency.into();
             if let Some(operation) = operation {
                 body["operation"] = operation.into();
@@ -120,12 +132,17 @@ async fn the_examples_fit_the_schema_and_are_read() {
         let policies = read(&path).await;
         assert!(!policies.is_empty());
         for document in [json!({"policies": policies}), policies[0].clone()] {
-            let problems: Vec<_> = validator.iter_errors(&document).map(|it| it.to_string()).collect();
+            let problems: Vec<_> = validator
+                .iter_errors(&document)
+                .map(|it| it.to_string())
+                .collect();
             assert!(problems.is_empty(), "{}: {problems:?}", path.display());
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let first = text.lines().next().unwrap();
-        let named = first.strip_prefix("# yaml-language-server: $schema=").unwrap();
+        let named = first
+            .strip_prefix("# yaml-language-server: $schema=")
+            .unwrap();
         assert!(path.parent().unwrap().join(named).is_file(), "{named}");
     }
 }
@@ -138,10 +155,22 @@ async fn what_the_schema_refuses_the_program_refuses_too() {
     controller.everything(&json!({"before": null, "changes": [], "revision": 0}));
     let cases = [
         (json!({"dependency": "catalog"}), true),
-        (json!({"dependency": "catalog", "intent": "off", "goal": 0.99}), true),
-        (json!({"policies": [{"dependency": "cat*", "attempts": 3}]}), true),
-        (json!({"dependency": "catalog", "pool": "p", "objective_ms": 100}), true),
-        (json!({"dependency": "catalog", "rollout": {"stages": [0.5, 1]}}), true),
+        (
+            json!({"dependency": "catalog", "intent": "off", "goal": 0.99}),
+            true,
+        ),
+        (
+            json!({"policies": [{"dependency": "cat*", "attempts": 3}]}),
+            true,
+        ),
+        (
+            json!({"dependency": "catalog", "pool": "p", "objective_ms": 100}),
+            true,
+        ),
+        (
+            json!({"dependency": "catalog", "rollout": {"stages": [0.5, 1]}}),
+            true,
+        ),
         (json!({"budget": 0.05}), false),
         (json!({"dependency": "catalog", "budget": 0}), false),
         (json!({"dependency": "catalog", "budget": 0.26}), false),
@@ -152,7 +181,10 @@ async fn what_the_schema_refuses_the_program_refuses_too() {
         (json!({"dependency": "catalog", "intent": "on"}), false),
         (json!({"dependency": "catalog", "intent": false}), false),
         (json!({"dependency": "catalog", "probation": "yes"}), false),
-        (json!({"dependency": "catalog", "threshold_min_ms": 0.05}), false),
+        (
+            json!({"dependency": "catalog", "threshold_min_ms": 0.05}),
+            false,
+        ),
         (json!({"dependency": "catalog", "pool": "p"}), false),
         (json!({"dependency": "catalog", "percentil": 0.95}), false),
         (json!({"dependency": 7}), false),
@@ -162,10 +194,18 @@ async fn what_the_schema_refuses_the_program_refuses_too() {
         (json!([{"dependency": "catalog"}]), false),
     ];
     for (document, fits) in cases {
-        assert_eq!(validator.is_valid(&document), fits, "the schema: {document}");
+        assert_eq!(
+            validator.is_valid(&document),
+            fits,
+            "the schema: {document}"
+        );
         // JSON is YAML.
         controller.file("p.yaml", &document.to_string());
         let ran = controller.run(&["policy", "diff", "-f", "p.yaml"]).await;
-        assert_eq!(ran.code, if fits { 6 } else { 1 }, "the program: {document}: {ran:?}");
+        assert_eq!(
+            ran.code,
+            if fits { 6 } else { 1 },
+            "the program: {document}: {ran:?}"
+        );
     }
 }

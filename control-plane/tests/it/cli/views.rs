@@ -19,15 +19,44 @@ fn alert() -> Value {
 async fn u10_alerts_are_listed_silenced_and_acknowledged() {
     let controller = Answering::start().await;
     controller
-        .to("GET /api/v1/alerts", 200, json!({"items": [alert()], "next": null}))
-        .to("GET /api/v1/silences", 200, json!({"items": [], "next": null}))
+        .to(
+            "GET /api/v1/alerts",
+            200,
+            json!({"items": [alert()], "next": null}),
+        )
+        .to(
+            "GET /api/v1/silences",
+            200,
+            json!({"items": [], "next": null}),
+        )
         .to("POST /api/v1/silences", 200, json!({"id": 3}))
         .to("DELETE /api/v1/silences/3", 200, json!({"done": true}))
-        .to("POST /api/v1/alerts/ReplicaSlow-catalog-1/acknowledge", 200, json!({"done": true}));
+        .to(
+            "POST /api/v1/alerts/ReplicaSlow-catalog-1/acknowledge",
+            200,
+            json!({"done": true}),
+        );
     let ran = controller.run(&["alerts", "list"]).await;
-    ran.said(0, &["ReplicaSlow", "catalog get r1", "pager firing ok", "r1 crosses 40 %"]);
+    ran.said(
+        0,
+        &[
+            "ReplicaSlow",
+            "catalog get r1",
+            "pager firing ok",
+            "r1 crosses 40 %",
+        ],
+    );
     let silence = [
-        "alerts", "silence", "--rule", "ReplicaSlow", "--dependency", "catalog", "--for", "2h", "--reason", "known",
+        "alerts",
+        "silence",
+        "--rule",
+        "ReplicaSlow",
+        "--dependency",
+        "catalog",
+        "--for",
+        "2h",
+        "--reason",
+        "known",
     ];
     let ran = controller.run(&silence).await;
     ran.said(0, &["silence 3: no notices of ReplicaSlow catalog for 2 h"]);
@@ -35,10 +64,23 @@ async fn u10_alerts_are_listed_silenced_and_acknowledged() {
         controller.asked("POST /api/v1/silences")[0].body,
         json!({"rule": "ReplicaSlow", "dependency": "catalog", "minutes": 120, "reason": "known"})
     );
-    let ran = controller.run(&["alerts", "unsilence", "3", "--reason", "mended"]).await;
+    let ran = controller
+        .run(&["alerts", "unsilence", "3", "--reason", "mended"])
+        .await;
     ran.said(0, &["silence 3 is over"]);
-    let ack = ["alerts", "ack", "ReplicaSlow-catalog-1", "--comment", "on it", "--for", "30m"];
-    controller.run(&ack).await.said(0, &["acknowledged for 30 min"]);
+    let ack = [
+        "alerts",
+        "ack",
+        "ReplicaSlow-catalog-1",
+        "--comment",
+        "on it",
+        "--for",
+        "30m",
+    ];
+    controller
+        .run(&ack)
+        .await
+        .said(0, &["acknowledged for 30 min"]);
     assert_eq!(
         controller.asked("POST /api/v1/alerts/ReplicaSlow-catalog-1/acknowledge")[0].body,
         json!({"comment": "on it", "minutes": 30})
@@ -46,8 +88,19 @@ async fn u10_alerts_are_listed_silenced_and_acknowledged() {
     for refused in [
         &["alerts", "silence", "--for", "2h", "--reason", "x"][..],
         &["alerts", "silence", "--every", "--for", "2h"],
-        &["alerts", "silence", "--every", "--for", "2 hours", "--reason", "x"],
-        &["alerts", "silence", "--operation", "get", "--for", "2h", "--reason", "x"],
+        &[
+            "alerts", "silence", "--every", "--for", "2 hours", "--reason", "x",
+        ],
+        &[
+            "alerts",
+            "silence",
+            "--operation",
+            "get",
+            "--for",
+            "2h",
+            "--reason",
+            "x",
+        ],
         &["alerts", "ack", "a"],
     ] {
         controller.run(refused).await.complained(2, &["error: "]);
@@ -77,8 +130,14 @@ async fn u11_a_receivers_test_ends_as_it_went() {
     let ran = controller.run(&["receivers", "list"]).await;
     ran.said(0, &["pager", "example.com", "timed out", "–¹ nothing yet"]);
     let test = ["receivers", "test", "pager"];
-    controller.run(&test).await.said(1, &["pager: not delivered (503) after 12 ms"]);
-    controller.run(&test).await.said(0, &["pager: delivered (204) after 8 ms"]);
+    controller
+        .run(&test)
+        .await
+        .said(1, &["pager: not delivered (503) after 12 ms"]);
+    controller
+        .run(&test)
+        .await
+        .said(0, &["pager: delivered (204) after 8 ms"]);
 }
 
 #[tokio::test]
@@ -93,7 +152,18 @@ async fn u12_the_record_is_asked_for_what_is_wanted_and_read_page_by_page() {
         200,
         json!({"items": [line(9), line(8)], "next": "8"}),
     );
-    let tail = ["audit", "tail", "-n", "2", "--action", "kill", "--actor", "ada", "--dependency", "catalog"];
+    let tail = [
+        "audit",
+        "tail",
+        "-n",
+        "2",
+        "--action",
+        "kill",
+        "--actor",
+        "ada",
+        "--dependency",
+        "catalog",
+    ];
     let ran = controller.run(&tail).await;
     ran.said(0, &["ada by api  kill.on catalog (no. 8)"]);
     assert!(ran.out.find("no. 8") < ran.out.find("no. 9"), "{ran:?}");
@@ -109,9 +179,14 @@ async fn u12_the_record_is_asked_for_what_is_wanted_and_read_page_by_page() {
 #[tokio::test]
 async fn lists_are_followed_to_their_end() {
     let controller = Answering::start().await;
-    let agent = |name: &str| json!({"service": "shop", "instance": name, "state": "live", "routes": []});
+    let agent =
+        |name: &str| json!({"service": "shop", "instance": name, "state": "live", "routes": []});
     controller
-        .to("GET /api/v1/agents", 200, json!({"items": [agent("a1")], "next": "c/1"}))
+        .to(
+            "GET /api/v1/agents",
+            200,
+            json!({"items": [agent("a1")], "next": "c/1"}),
+        )
         .to(
             "GET /api/v1/agents?after=c%2F1&limit=500",
             200,
@@ -121,7 +196,10 @@ async fn lists_are_followed_to_their_end() {
     assert_eq!(ran.said(0, &[]).json().as_array().unwrap().len(), 2);
     let ran = controller.run(&["agents", "show", "b"]).await;
     ran.said(0, &["shop b2: live", "it has reported no route"]);
-    controller.run(&["agents", "show", "c"]).await.complained(1, &["no agent c is known"]);
+    controller
+        .run(&["agents", "show", "c"])
+        .await
+        .complained(1, &["no agent c is known"]);
 }
 
 fn fleet(n: u64) -> Value {
@@ -138,7 +216,11 @@ fn fleet(n: u64) -> Value {
 async fn u08_a_kill_switch_waits_for_the_agents_and_names_those_that_do_not_hold_it() {
     let controller = Answering::start().await;
     controller
-        .to("POST /api/v1/kill", 200, json!({"changed": true, "acked": {"n": 0, "m": 2}, "known": true}))
+        .to(
+            "POST /api/v1/kill",
+            200,
+            json!({"changed": true, "acked": {"n": 0, "m": 2}, "known": true}),
+        )
         .to("GET /api/v1/fleet", 200, fleet(0))
         .to("GET /api/v1/fleet", 200, fleet(1))
         .to("GET /api/v1/fleet", 200, fleet(2))
@@ -146,14 +228,22 @@ async fn u08_a_kill_switch_waits_for_the_agents_and_names_those_that_do_not_hold
     let on = ["kill", "on", "catalog", "--reason", "4711"];
     let ran = controller.run(&on).await;
     ran.said(0, &["the switch on catalog is on: 2 of 2 agents hold it"])
-        .complained(0, &["0 of 2 agents hold it ...", "1 of 2 agents hold it ..."]);
+        .complained(
+            0,
+            &["0 of 2 agents hold it ...", "1 of 2 agents hold it ..."],
+        );
     assert_eq!(
         controller.asked("POST /api/v1/kill")[0].body,
         json!({"scope": "dependency", "dependency": "catalog", "engaged": true, "reason": "4711"})
     );
-    let ran = controller.run(&[&on[..], &["--timeout", "0"]].concat()).await;
+    let ran = controller
+        .run(&[&on[..], &["--timeout", "0"]].concat())
+        .await;
     ran.said(5, &["1 of 2 agents hold it; it stands", "shop b2 (stale)"]);
-    controller.run(&["kill", "show"]).await.said(0, &["catalog", "1/2", "ada", "4711"]);
+    controller
+        .run(&["kill", "show"])
+        .await
+        .said(0, &["catalog", "1/2", "ada", "4711"]);
     for refused in [
         &["kill", "on", "catalog"][..],
         &["kill", "on", "--reason", "x"],
@@ -163,10 +253,19 @@ async fn u08_a_kill_switch_waits_for_the_agents_and_names_those_that_do_not_hold
         controller.run(refused).await.complained(2, &["error: "]);
     }
     let off = ["kill", "off", "--everything", "--reason", "over"];
+    controller.to(
+        "POST /api/v1/kill",
+        200,
+        json!({"changed": false, "known": true}),
+    );
     controller
-        .to("POST /api/v1/kill", 200, json!({"changed": false, "known": true}));
-    controller.run(&off).await.said(0, &["the switch on everything is off"]);
-    controller.run(&off).await.said(0, &["nothing to change: there was no switch on everything"]);
+        .run(&off)
+        .await
+        .said(0, &["the switch on everything is off"]);
+    controller
+        .run(&off)
+        .await
+        .said(0, &["nothing to change: there was no switch on everything"]);
 }
 
 #[tokio::test]
@@ -184,10 +283,24 @@ async fn u02_why_hedging_is_off_is_answered_without_a_second_question() {
     let ran = controller.run(&explain).await;
     ran.said(
         0,
-        &["catalog Fleet/Get: off", "the switch on catalog, by ada: 4711", "not by itself", "hedgerow kill off"],
+        &[
+            "catalog Fleet/Get: off",
+            "the switch on catalog, by ada: 4711",
+            "not by itself",
+            "hedgerow kill off",
+        ],
     );
-    let ran = controller.run(&[&explain[..], &["-o", "yaml"]].concat()).await;
-    ran.said(0, &["mode: \"off\"\n", "reason: kill_switch\n", "tries_again: null\n"]);
+    let ran = controller
+        .run(&[&explain[..], &["-o", "yaml"]].concat())
+        .await;
+    ran.said(
+        0,
+        &[
+            "mode: \"off\"\n",
+            "reason: kill_switch\n",
+            "tries_again: null\n",
+        ],
+    );
 }
 
 #[tokio::test]
@@ -203,7 +316,9 @@ async fn u05_what_if_is_asked_of_a_route_with_its_goal() {
     });
     let path = "GET /api/v1/routes/catalog/get/whatif?goal=p99&budget=0.03";
     controller.to(path, 200, answer);
-    let whatif = ["whatif", "catalog", "get", "--goal", "p99", "--budget", "0.03"];
+    let whatif = [
+        "whatif", "catalog", "get", "--goal", "p99", "--budget", "0.03",
+    ];
     let ran = controller.run(&whatif).await;
     ran.said(
         0,
@@ -213,7 +328,9 @@ async fn u05_what_if_is_asked_of_a_route_with_its_goal() {
             "p99 at 3 % extra load at most: do not hedge.\np99 would stay at 74 ms.",
         ],
     );
-    let ran = controller.run(&[&whatif[..], &["-o", "json"]].concat()).await;
+    let ran = controller
+        .run(&[&whatif[..], &["-o", "json"]].concat())
+        .await;
     assert_eq!(ran.json()["hedged"][0]["p99_ms"], 61);
     for refused in [
         &["whatif"][..],
