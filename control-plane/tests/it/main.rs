@@ -5,6 +5,7 @@ mod access;
 mod alerts;
 mod api;
 mod auth;
+mod cli;
 mod commands;
 mod config;
 mod crash;
