@@ -1,9 +1,11 @@
 //! What people do to the fleet. Page, API and command line all come through here, and here the role
 //! is checked (S12).
 
+mod access;
+
 use std::time::Duration;
 
-use hedgerow_core::effect::Done;
+use hedgerow_core::effect::{Done, OrderError, SilenceDraft, SilenceId};
 use hedgerow_core::event::{Actor, KillScope, Order, Via};
 use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_dashboard::backend::{ActError, Operator, Role, RolloutStep, Saved};
@@ -131,6 +133,62 @@ impl Acting<'_> {
         self.order(order, "").await.map(|_| ())
     }
 
+    /// Takes a server's count of what it executed twice: it can only raise an alert. Needs an operator.
+    pub(crate) async fn set_duplicates(
+        self,
+        route: RouteKey,
+        executed: u64,
+        over: Duration,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        let order = Order::SetDuplicates {
+            route,
+            executed,
+            over,
+        };
+        self.order(order, "").await.map(|_| ())
+    }
+
+    /// Keeps notices from receivers for a time. Needs an operator.
+    pub(crate) async fn silence(
+        self,
+        silence: SilenceDraft,
+        reason: &str,
+    ) -> Result<SilenceId, ActError> {
+        self.needs(Role::Operator)?;
+        match self.order(Order::Silence(silence), reason).await? {
+            Done::Silenced(id) => Ok(id),
+            other => Err(mismatched(&other)),
+        }
+    }
+
+    /// Ends a silence before its time. Needs an operator.
+    pub(crate) async fn end_silence(
+        self,
+        silence: SilenceId,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        self.order(Order::EndSilence { silence }, reason)
+            .await
+            .map(|_| ())
+    }
+
+    /// Says that somebody works on an alert; `comment` is the reason in the record. Needs an
+    /// operator.
+    pub(crate) async fn acknowledge(
+        self,
+        alert: &str,
+        lasts: Option<Duration>,
+        comment: &str,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        let alert = alert.to_owned();
+        self.order(Order::Acknowledge { alert, lasts }, comment)
+            .await
+            .map(|_| ())
+    }
+
     /// Begins a switchback. Needs an operator.
     pub(crate) async fn start_switchback(
         self,
@@ -181,6 +239,16 @@ impl Acting<'_> {
                 EngineError::Refused(refused) => refused.into(),
                 EngineError::Gone => ActError::NoAnswer,
             })
+    }
+}
+
+/// A reason given on the command line, as the record will have it.
+pub(crate) fn readable_reason(reason: &str) -> Result<&str, ActError> {
+    let reason = reason.trim();
+    match unreadable(reason) {
+        Some(problem) => Err(ActError::Reason(problem)),
+        None if reason.is_empty() => Err(OrderError::NoReason.into()),
+        None => Ok(reason),
     }
 }
 

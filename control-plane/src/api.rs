@@ -8,9 +8,12 @@
 //!
 //! Every error is `application/problem+json` (RFC 9457) and says what was expected.
 
+mod access;
+mod alerts;
 mod audit;
 mod body;
 mod caller;
+mod duplicates;
 mod look;
 mod page;
 mod policies;
@@ -80,8 +83,12 @@ routes! {
     post "/api/v1/routes/{dependency}/{operation}/replay" => whatif::last_hours;
     get "/api/v1/agents" => look::agents;
     get "/api/v1/agents/{instance}" => look::agent;
-    get "/api/v1/alerts" => look::alerts;
     get "/api/v1/audit" => audit::list;
+    get "/api/v1/alerts" => alerts::list;
+    post "/api/v1/alerts/{id}/acknowledge" => alerts::acknowledge;
+    get "/api/v1/silences" => alerts::silences,
+    post "/api/v1/silences" => alerts::silence;
+    delete "/api/v1/silences/{id}" => alerts::end_silence;
     get "/api/v1/policies" => policies::list;
     get "/api/v1/policies/{scope}" => policies::show,
     put "/api/v1/policies/{scope}" => policies::set,
@@ -98,6 +105,18 @@ routes! {
     post "/api/v1/routes/{dependency}/{operation}/switchback" => switchback::start,
     delete "/api/v1/routes/{dependency}/{operation}/switchback" => switchback::stop;
     put "/api/v1/dependencies/{dependency}/utilisation" => utilisation::set;
+    get "/api/v1/operators" => access::operators,
+    post "/api/v1/operators" => access::add_operator;
+    put "/api/v1/operators/{name}" => access::set_role,
+    delete "/api/v1/operators/{name}" => access::remove_operator;
+    post "/api/v1/operators/{name}/link" => access::link;
+    get "/api/v1/tokens" => access::tokens,
+    post "/api/v1/tokens" => access::add_token;
+    delete "/api/v1/tokens/{name}" => access::revoke_token;
+    get "/api/v1/agent-tokens" => access::agent_tokens,
+    post "/api/v1/agent-tokens" => access::add_agent_token;
+    delete "/api/v1/agent-tokens/{id}" => access::revoke_agent_token;
+    put "/api/v1/routes/{dependency}/{operation}/duplicates" => duplicates::set;
 }
 
 /// The API, with its own paths: to be merged into what else is served.

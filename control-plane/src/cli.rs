@@ -10,6 +10,7 @@ mod connect;
 mod deps;
 mod exit;
 mod kill;
+mod login_link;
 mod output;
 mod policy;
 mod receivers;
@@ -75,7 +76,7 @@ enum Command {
     #[command(hide = true)]
     DemoClient(crate::demo::ClientArgs),
     /// Make a one-time link that signs an operator in to the dashboard.
-    LoginLink(accounts::LoginLink),
+    LoginLink(login_link::LoginLink),
     /// Credentials of agents.
     #[command(subcommand)]
     AgentToken(accounts::AgentTokens),

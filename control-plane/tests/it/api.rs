@@ -1,5 +1,6 @@
 //! The REST API over a real socket.
 
+mod alerts;
 mod policies;
 mod refused;
 mod rollout;

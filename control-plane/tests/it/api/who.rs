@@ -19,6 +19,7 @@ fn filled(pattern: &str) -> String {
         .replace("{instance}", "0190b5a0-0000-7000-8000-000000000000")
         .replace("{operation}", "get")
         .replace("{name}", "app.css")
+        .replace("{id}", "0123456789ab")
 }
 
 #[tokio::test]
@@ -94,8 +95,13 @@ async fn s10_a_known_caller_gets_in_by_token_and_by_session() {
             let request = standing.request(method, &filled(path)).header(name, value);
             let response = request.send().await.unwrap();
             let status = response.status().as_u16();
-            // Nobody has reported a route or set a policy.
-            let expected = if path.contains('{') { 404 } else { 200 };
+            // Nobody has reported a route or set a policy; who may come in is not for a viewer.
+            let administrators = ["operators", "tokens", "agent-tokens"];
+            let expected = match path.strip_prefix("/api/v1/") {
+                Some(it) if administrators.contains(&it) => 403,
+                _ if path.contains('{') => 404,
+                _ => 200,
+            };
             assert_eq!(status, expected, "{path} by {name}");
             assert_eq!(response.headers()["cache-control"], "no-store");
             assert_eq!(response.headers()["x-content-type-options"], "nosniff");
@@ -175,10 +181,16 @@ fn acts() -> Vec<(&'static str, &'static str, Value, Role, u16)> {
     const ADVANCE: &str = "/api/v1/policies/catalog/rollout/advance";
     const REVERT: &str = "/api/v1/policies/catalog/revert";
     const BUSY: &str = "/api/v1/dependencies/search/utilisation";
+    const TWICE: &str = "/api/v1/routes/catalog/get/duplicates";
+    const SILENCE: &str = "/api/v1/silences/77";
+    const ACKNOWLEDGE: &str = "/api/v1/alerts/none/acknowledge";
     let policy = json!({"intent": "hedge", "reason": "test"});
     let kill = json!({"scope": "everything", "engaged": true, "reason": "test"});
     let busy = json!({"utilisation": 0.5, "valid_s": 60});
     let revert = json!({"revision": 1, "reason": "test"});
+    let twice = json!({"executed": 3, "over_s": 60});
+    let silence = json!({"minutes": 5, "reason": "test"});
+    let comment = json!({"comment": "test"});
     let reason = || json!({"reason": "test"});
     vec![
         ("put", "/api/v1/policies/catalog", policy, Role::Editor, 200),
@@ -198,6 +210,59 @@ fn acts() -> Vec<(&'static str, &'static str, Value, Role, u16)> {
             Role::Editor,
             200,
         ),
+        (
+            "get",
+            "/api/v1/operators",
+            Value::Null,
+            Role::Administrator,
+            200,
+        ),
+        (
+            "get",
+            "/api/v1/tokens",
+            Value::Null,
+            Role::Administrator,
+            200,
+        ),
+        (
+            "get",
+            "/api/v1/agent-tokens",
+            Value::Null,
+            Role::Administrator,
+            200,
+        ),
+        (
+            "delete",
+            "/api/v1/operators/eve",
+            reason(),
+            Role::Administrator,
+            404,
+        ),
+        (
+            "post",
+            "/api/v1/operators/eve/link",
+            reason(),
+            Role::Administrator,
+            404,
+        ),
+        (
+            "delete",
+            "/api/v1/tokens/none",
+            reason(),
+            Role::Administrator,
+            404,
+        ),
+        (
+            "delete",
+            "/api/v1/agent-tokens/0",
+            reason(),
+            Role::Administrator,
+            404,
+        ),
+        ("put", TWICE, twice, Role::Operator, 404),
+        ("post", "/api/v1/silences", silence, Role::Operator, 200),
+        ("delete", SILENCE, reason(), Role::Operator, 404),
+        ("post", ACKNOWLEDGE, comment, Role::Operator, 404),
     ]
 }
 
