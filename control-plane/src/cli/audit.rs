@@ -45,7 +45,7 @@ pub(super) struct Tail {
     /// Only this action, or those below it: `policy`, `kill.on`.
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
-    /// Only by this person, token, or `controller`.
+    /// Only by this person, by `token:NAME`, or by `controller`.
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
     /// Only about this dependency.

@@ -17,7 +17,7 @@ pub(super) const PERSON: u8 = 5;
 /// The files and the controller differ.
 pub(super) const DIFFERS: u8 = 6;
 
-/// Shown below every command's long help.
+/// Shown below the help.
 pub(super) const HELP: &str = "\
 Ends with:
   0  fine

@@ -5,6 +5,7 @@ pub(super) mod file;
 mod history;
 mod list;
 mod plan;
+mod reading;
 mod steps;
 pub(super) mod yaml;
 

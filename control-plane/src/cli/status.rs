@@ -156,7 +156,7 @@ fn summary(fleet: &Value) -> String {
     let rate = if agents == 0 {
         "no agents are attached".to_owned()
     } else {
-        format!("{agents} agents, {} calls/s", prefixed(rate))
+        format!("{}, {} calls/s", agents_in_words(agents), prefixed(rate))
     };
     format!(
         "{} routes hedging, {} observing, {} probing, {} off; {rate}; {}",

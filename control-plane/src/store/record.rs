@@ -8,6 +8,7 @@ use hedgerow_protocol::policy::{Policy, PolicyDraft, PolicyScope};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, query};
 
+use super::accounts::millis;
 use super::restore::{counter, moment, parsed, via};
 use super::{Store, StoreError};
 
@@ -47,16 +48,25 @@ impl Store {
     /// Lines of the record, newest first, each with its number.
     pub async fn record(&self, wanted: &RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {
         let dependency = wanted.dependency.as_ref().map(DependencyName::as_str);
-        // A target is a dependency, or a route, which is a dependency, a space and an operation.
+        // A target is a dependency, or a route, which is a dependency, a space and an operation; an
+        // action is a word, or several with dots between.
         let rows = query(
             "SELECT id, at, actor, via, action, target, before_value, after_value, reason
              FROM audit
              WHERE id < $1 AND ($2 IS NULL OR target = $2 OR (target > $2 || ' ' AND target < $2 || '!'))
+               AND ($4 IS NULL OR action = $4 OR (action > $4 || '.' AND action < $4 || '/'))
+               AND ($5 IS NULL OR actor = $5)
+               AND ($6 IS NULL OR at >= $6)
+               AND ($7 IS NULL OR at < $7)
              ORDER BY id DESC LIMIT $3",
         )
         .bind(wanted.before.unwrap_or(i64::MAX))
         .bind(dependency)
         .bind(i64::from(wanted.limit))
+        .bind(wanted.action.as_deref())
+        .bind(wanted.actor.as_deref())
+        .bind(wanted.since.map(millis))
+        .bind(wanted.until.map(millis))
         .fetch_all(self.pool())
         .await?;
         rows.iter()

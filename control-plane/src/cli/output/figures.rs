@@ -7,7 +7,10 @@ pub(in crate::cli) const NONE: &str = "–";
 
 /// Three significant digits.
 pub(in crate::cli) fn number(value: f64) -> String {
-    if value.is_finite() {
+    if value == 0.0 {
+        // A sum of nothing is -0.
+        "0".into()
+    } else if value.is_finite() {
         three_digits(value).to_string()
     } else {
         NONE.into()
@@ -101,6 +104,7 @@ mod tests {
     fn figures_have_three_digits() {
         for (value, text) in [
             (0.0, "0"),
+            (-0.0, "0"),
             (0.012_34, "0.0123"),
             (61.26, "61.3"),
             (942.0, "942"),

@@ -24,11 +24,12 @@ pub(in crate::cli) struct Planned {
     notes: Vec<String>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Change {
     field: String,
-    before: String,
-    after: String,
+    /// Null: not set.
+    before: Value,
+    after: Value,
 }
 
 /// `policies/{scope}`, and what is below it.
@@ -71,8 +72,8 @@ impl Planned {
     fn read(entry: Entry, plan: &Value) -> Self {
         let changes = plan.list("/changes").iter().map(|change| Change {
             field: change.text_or_dash("/field"),
-            before: shown(change.get("before")),
-            after: shown(change.get("after")),
+            before: change.get("before").cloned().unwrap_or_default(),
+            after: change.get("after").cloned().unwrap_or_default(),
         });
         let notes = plan.list("/notes").iter();
         Self {
@@ -122,8 +123,8 @@ impl Planned {
             after,
         } in &self.changes
         {
-            let after = paint.paint(Colour::Good, after);
-            let before = paint.paint(Colour::Bad, before);
+            let after = paint.paint(Colour::Good, &shown(Some(after)));
+            let before = paint.paint(Colour::Bad, &shown(Some(before)));
             text.push_str(&format!("\n  {field:<width$}  {before} -> {after}"));
         }
         if let Some(rollout) = self.entry.body.get("rollout") {
@@ -168,6 +169,10 @@ fn shown(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => NONE.into(),
         Some(Value::String(text)) => clean(text),
+        // 250.0 is 250.
+        Some(Value::Number(number)) => number
+            .as_f64()
+            .map_or_else(|| number.to_string(), |it| it.to_string()),
         Some(other) => clean(&other.to_string()),
     }
 }

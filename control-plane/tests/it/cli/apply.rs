@@ -167,7 +167,7 @@ async fn u07_nobody_is_asked_where_nobody_is_and_a_reason_is_demanded() {
         .run(&["policy", "diff", "-f", "p.yaml", "-o", "json"])
         .await;
     ran.said(6, &[]);
-    assert_eq!(ran.json()[0]["changes"][0]["after"], "0.05");
+    assert_eq!(ran.json()[0]["changes"][0]["after"], 0.05);
     assert_eq!(controller.changes(), Vec::<String>::new());
 }
 

@@ -134,7 +134,7 @@ async fn c20_b69_applying_a_file_twice_makes_one_revision_each_and_no_more() {
         .await
         .said(0, &["taken away"]);
     let tail = [
-        "audit", "tail", "--action", "policy", "--actor", "ci", "-o", "json",
+        "audit", "tail", "--action", "policy", "--actor", "token:ci", "-o", "json",
     ];
     let ran = real.run(&tail).await;
     let rows: Vec<Value> = ran
@@ -183,13 +183,17 @@ async fn u08_a_kill_switch_is_held_by_a_real_agent_before_the_command_ends() {
         .await
         .said(0, &["the switch on catalog is on: 1 of 1 agents hold it"]);
     real.run(&on).await.said(0, &["was on already"]);
-    real.run(&["status"])
-        .await
-        .said(5, &["kill switch", "by ci: 4711 (1 of 1 agents hold it)"]);
+    real.run(&["status"]).await.said(
+        5,
+        &["kill switch", "by token:ci: 4711 (1 of 1 agents hold it)"],
+    );
     let ran = real.run(&["deps", "explain", "catalog", "get"]).await;
     ran.said(
         0,
-        &["catalog get: off", "the switch on catalog, by ci: 4711"],
+        &[
+            "catalog get: off",
+            "the switch on catalog, by token:ci: 4711",
+        ],
     );
     real.run(&["deps", "list"])
         .await
@@ -224,7 +228,10 @@ async fn u08_a_kill_switch_is_held_by_a_real_agent_before_the_command_ends() {
             "catalog",
         ])
         .await;
-    tail.said(0, &["ci by api", "kill.on catalog", "(4711)", "kill.off"]);
+    tail.said(
+        0,
+        &["token:ci by api", "kill.on catalog", "(4711)", "kill.off"],
+    );
     agent.shutdown().await;
     real.running.app.stop().await;
 }
@@ -258,6 +265,50 @@ async fn what_is_not_there_and_what_may_not_be_done_end_with_their_numbers() {
     let ran = real.run(&["check", "-o", "json"]).await;
     let reachable = &ran.json()["findings"][0];
     assert_eq!(reachable["verdict"], "ok", "{ran:?}");
+    real.running.app.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn u10_a_silence_begins_is_listed_and_ends() {
+    let real = Real::start(Role::Operator).await;
+    let silence = [
+        "alerts",
+        "silence",
+        "--rule",
+        "ReplicaSlow",
+        "--dependency",
+        "catalog",
+        "--for",
+        "2h",
+        "--reason",
+        "known",
+    ];
+    let ran = real.run(&[&silence[..], &["-o", "json"]].concat()).await;
+    let id = ran.said(0, &[]).json()["id"].as_u64().unwrap().to_string();
+    real.run(&["alerts", "list"])
+        .await
+        .said(0, &["ReplicaSlow catalog", "in 1 h ", "token:ci", "known"]);
+    let end = ["alerts", "unsilence", &id, "--reason", "mended"];
+    real.run(&end).await.said(0, &["is over"]);
+    let listed = real.run(&["alerts", "list", "-o", "json"]).await.json();
+    assert_eq!(
+        listed["silences"].as_array().map(Vec::len),
+        Some(0),
+        "{listed}"
+    );
+    let ack = ["alerts", "ack", "nothing", "--comment", "x"];
+    real.run(&ack).await.complained(1, &["404"]);
+    let long = [
+        "alerts",
+        "silence",
+        "--rule",
+        "NoSuchRule",
+        "--for",
+        "2h",
+        "--reason",
+        "x",
+    ];
+    real.run(&long).await.complained(3, &["  rule: "]);
     real.running.app.stop().await;
 }
 
