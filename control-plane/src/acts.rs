@@ -1,14 +1,16 @@
 //! What people do to the fleet. Page, API and command line all come through here, and here the role
 //! is checked (S12).
 
+mod access;
+
 use std::time::Duration;
 
-use hedgerow_core::effect::Done;
+use hedgerow_core::effect::{Done, OrderError};
 use hedgerow_core::event::{Actor, KillScope, Order, Via};
 use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_dashboard::backend::{ActError, Operator, Role, RolloutStep, Saved};
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use hedgerow_protocol::units::Ratio;
 
 use crate::engine::{Engine, EngineError};
@@ -42,11 +44,23 @@ impl Acting<'_> {
         self.save(order, reason).await
     }
 
+    /// Takes a policy away. Needs an editor.
+    pub(crate) async fn remove_policy(
+        self,
+        scope: PolicyScope,
+        expected: Option<Revision>,
+        reason: &str,
+    ) -> Result<Saved, ActError> {
+        self.needs(Role::Editor)?;
+        self.save(Order::RemovePolicy { scope, expected }, reason)
+            .await
+    }
+
     /// Takes a rollout's next step, which needs an editor, or takes it back, which is what a kill
     /// switch does too and needs an operator.
     pub(crate) async fn step_rollout(
         self,
-        dependency: DependencyName,
+        scope: PolicyScope,
         expected: Option<Revision>,
         step: RolloutStep,
         reason: &str,
@@ -54,17 +68,11 @@ impl Acting<'_> {
         let order = match step {
             RolloutStep::On => {
                 self.needs(Role::Editor)?;
-                Order::AdvanceRollout {
-                    dependency,
-                    expected,
-                }
+                Order::AdvanceRollout { scope, expected }
             }
             RolloutStep::Back => {
                 self.needs(Role::Operator)?;
-                Order::AbortRollout {
-                    dependency,
-                    expected,
-                }
+                Order::AbortRollout { scope, expected }
             }
         };
         self.save(order, reason).await
@@ -150,7 +158,8 @@ impl Acting<'_> {
             .map(|_| ())
     }
 
-    fn needs(self, needed: Role) -> Result<(), ActError> {
+    /// Whether they may: where looking already tells something, before anything is looked at.
+    pub(crate) fn needs(self, needed: Role) -> Result<(), ActError> {
         let have = self.operator.role;
         if have >= needed {
             Ok(())
@@ -174,6 +183,16 @@ impl Acting<'_> {
                 EngineError::Refused(refused) => refused.into(),
                 EngineError::Gone => ActError::NoAnswer,
             })
+    }
+}
+
+/// A reason given on the command line, as the record will have it.
+pub(crate) fn readable_reason(reason: &str) -> Result<&str, ActError> {
+    let reason = reason.trim();
+    match unreadable(reason) {
+        Some(problem) => Err(ActError::Reason(problem)),
+        None if reason.is_empty() => Err(OrderError::NoReason.into()),
+        None => Ok(reason),
     }
 }
 

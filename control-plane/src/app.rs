@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agents::{Identities, Server, ServerError};
 use crate::alerts;
-use crate::auth::Auth;
+use crate::auth::{Auth, SingleSignOn};
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::engine::{Engine, Parts};
@@ -100,11 +100,12 @@ impl App {
         receivers
             .iter()
             .for_each(|it| metrics.expect_receiver(it.name()));
-        seed(&engine, &settings.policies).await?;
+        seed(&engine, &store, &settings.policies).await?;
 
-        let auth = Auth::new(store.clone());
+        let auth = auth(&settings, &store, http_at)?;
+        let identities = Identities::new(settings.agent_tokens.clone(), store.clone());
         let login = first_login(&auth, &settings, http_at).await?;
-        let resting = rest(
+        let mut resting = rest(
             delivering(&settings, http_at, &metrics),
             &store,
             receivers,
@@ -112,11 +113,16 @@ impl App {
             engine.clock(),
             &leaving,
         );
+        resting.push(tokio::spawn(
+            identities
+                .clone()
+                .keep_fresh(auth.agent_tokens_changed(), leaving.clone()),
+        ));
         let router = http::router(&settings, http_at, &engine, &store, auth, &metrics);
         let limits = HttpLimits::default();
         let pages = serve_http(http, http_tls, router, limits, leaving.clone());
         let agents = Server {
-            identities: Identities::new(settings.agent_tokens.clone(), store.clone()),
+            identities,
             engine: engine.clone(),
             limits: settings.agents,
             metrics,
@@ -130,6 +136,7 @@ impl App {
             tokio::spawn(agents.serve(grpc, grpc_tls)),
         ];
         log_start(&settings, http_at, grpc_at, &engine);
+        tell(&claim, &settings, http_at);
         Ok(Self {
             http: http_at,
             grpc: grpc_at,
@@ -179,7 +186,7 @@ impl App {
                 Ok(Ok(())) => ("a listener", Ok(())),
                 Err(error) => ("a listener", Err(error)),
             },
-            ended = first_ended(&mut self.resting) => ("notices or pruning", ended),
+            ended = first_ended(&mut self.resting) => ("notices, pruning or credentials", ended),
             ended = &mut self.core => {
                 self.core_ended = true;
                 ("the engine", ended)
@@ -259,13 +266,13 @@ fn receivers(settings: &Settings) -> Result<Vec<alerts::Receiver>, AppError> {
         .collect()
 }
 
-/// Policies of the settings, for dependencies that never had one: what people decided later stays.
-async fn seed(engine: &Engine, policies: &[Policy]) -> Result<(), AppError> {
-    let known = engine.snapshot();
-    for policy in policies
-        .iter()
-        .filter(|it| !known.policies.contains_key(it.dependency()))
-    {
+/// Policies of the settings, for what never had one: what people decided later stays.
+async fn seed(engine: &Engine, store: &Store, policies: &[Policy]) -> Result<(), AppError> {
+    for policy in policies {
+        // Also one that was taken away was decided by people.
+        if !store.policy_history(policy.scope()).await?.is_empty() {
+            continue;
+        }
         let actor = Actor {
             name: "settings".into(),
             via: Via::Seed,
@@ -284,6 +291,17 @@ async fn seed(engine: &Engine, policies: &[Policy]) -> Result<(), AppError> {
             .await?;
     }
     Ok(())
+}
+
+/// Who somebody is, with single sign-on where it is set up.
+fn auth(settings: &Settings, store: &Store, http: SocketAddr) -> Result<Auth, AppError> {
+    let auth = Auth::new(store.clone());
+    let Some(oidc) = &settings.oidc else {
+        return Ok(auth);
+    };
+    let base = settings.public_base(http);
+    let provider = SingleSignOn::new(oidc.clone(), &base).map_err(AppError::SingleSignOn)?;
+    Ok(auth.with_single_sign_on(provider))
 }
 
 async fn first_login(
@@ -334,6 +352,16 @@ async fn prune(store: Store, clock: Clock, leaving: CancellationToken) {
             () = leaving.cancelled() => return,
             () = tokio::time::sleep(PRUNE_EVERY) => {}
         }
+    }
+}
+
+/// Commands on this machine find the dashboard by the store.
+fn tell(claim: &Claim, settings: &Settings, mut http: SocketAddr) {
+    if http.ip().is_unspecified() {
+        http.set_ip(std::net::IpAddr::from([127, 0, 0, 1]));
+    }
+    if let Err(error) = claim.tell(&settings.public_base(http)) {
+        tracing::warn!(%error, "where the dashboard is was not written beside the store: `hedgerow login-link` needs --dashboard-url");
     }
 }
 

@@ -17,7 +17,7 @@ use hedgerow_dashboard::backend::{
     ProcessView, ReceiverView, RecordQuery, RolloutStep, Saved, Session, SignInError, SignOnBegun,
     SignOnEnded, StoreError, TestOutcome,
 };
-use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
+use hedgerow_protocol::ids::{Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio_stream::wrappers::WatchStream;
 
@@ -124,13 +124,13 @@ impl Backend for Ui {
     async fn step_rollout(
         &self,
         operator: &Operator,
-        dependency: DependencyName,
+        scope: PolicyScope,
         expected: Option<Revision>,
         step: RolloutStep,
         reason: &str,
     ) -> Result<Saved, ActError> {
         self.acting(operator)
-            .step_rollout(dependency, expected, step, reason)
+            .step_rollout(scope, expected, step, reason)
             .await
     }
 
@@ -186,24 +186,23 @@ impl Backend for Ui {
         self.acting(operator).stop_switchback(route, reason).await
     }
 
-    async fn policy_history(
-        &self,
-        dependency: &DependencyName,
-    ) -> Result<Vec<PolicyRevision>, StoreError> {
+    async fn policy_history(&self, scope: &PolicyScope) -> Result<Vec<PolicyRevision>, StoreError> {
         self.store
-            .policy_history(dependency)
+            .policy_history(scope)
             .await
             .map_err(|e| unreadable(&e))
     }
 
     async fn remove_policy(
         &self,
-        _operator: &Operator,
+        operator: &Operator,
         scope: PolicyScope,
-        _expected: Option<Revision>,
-        _reason: &str,
+        expected: Option<Revision>,
+        reason: &str,
     ) -> Result<Saved, ActError> {
-        Err(ActError::Unknown(format!("no policy is set for {scope}")))
+        self.acting(operator)
+            .remove_policy(scope, expected, reason)
+            .await
     }
 
     async fn latencies(&self, route: RouteKey) -> Result<Option<Latencies>, StoreError> {
@@ -286,34 +285,37 @@ impl Backend for Ui {
         }
     }
 
-    async fn access(&self, _operator: &Operator) -> Result<AccessView, ActError> {
-        Err(ActError::NoAnswer)
+    async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {
+        self.acting(operator).access(&self.auth).await
     }
 
     async fn change_access(
         &self,
-        _operator: &Operator,
-        _change: AccessChange,
+        operator: &Operator,
+        change: AccessChange,
+        reason: &str,
     ) -> Result<AccessChanged, ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator)
+            .change_access(&self.auth, change, reason)
+            .await
     }
 
     fn single_sign_on(&self) -> Option<String> {
-        None
+        self.auth.single_sign_on()
     }
 
-    async fn begin_single_sign_on(&self, _next: &str) -> Result<SignOnBegun, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+    async fn begin_single_sign_on(&self, next: &str) -> Result<SignOnBegun, SignInError> {
+        self.auth.begin_single_sign_on(next).await
     }
 
     async fn end_single_sign_on(
         &self,
-        _code: &str,
-        _state: &str,
-        _kept: &str,
-        _peer: Option<IpAddr>,
+        code: &str,
+        state: &str,
+        kept: &str,
+        peer: Option<IpAddr>,
     ) -> Result<SignOnEnded, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+        self.auth.end_single_sign_on(code, state, kept, peer).await
     }
 
     async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {

@@ -14,7 +14,8 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use hedgerow_core::view::FleetSnapshot;
-use hedgerow_protocol::ids::{DependencyName, RouteKey};
+use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::policy::PolicyScope;
 use serde::Deserialize;
 
 use crate::backend::Backend;
@@ -28,9 +29,6 @@ use crate::router::App;
 
 /// How often a comment is sent where nothing else is, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// Whether the session still stands is asked again after so many snapshots: a stream must not
-/// outlive a sign-out for long.
-const SESSION_CHECK_SNAPSHOTS: u32 = 10;
 /// A first word for the browser: try again after so long when the stream ends.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -58,7 +56,7 @@ enum Open {
     Kill(KillQuery),
     Agents(AgentsQuery),
     Alerts,
-    Policy(DependencyName),
+    Policy(PolicyScope),
     /// Only what every page has.
     Frame,
 }
@@ -81,7 +79,7 @@ impl Open {
             }),
             "agents" => Self::Agents(AgentsQuery { q: query.q }),
             "alerts" => Self::Alerts,
-            "policy" => Self::Policy(DependencyName::new(&query.dependency).ok()?),
+            "policy" => Self::Policy(query.dependency.parse().ok()?),
             "" | "frame" => Self::Frame,
             _ => return None,
         })
@@ -121,8 +119,8 @@ impl Open {
             Self::Kill(query) => out.extend(kill::fragments(snapshot, query)),
             Self::Agents(query) => out.extend(agents::fragments(snapshot, query)),
             Self::Alerts => out.extend(alerts::fragments(backend, snapshot).await),
-            Self::Policy(dependency) => {
-                out.extend(policy::rollout::fragments(snapshot, dependency));
+            Self::Policy(scope) => {
+                out.extend(policy::rollout::fragments(snapshot, scope));
             }
             Self::Frame => {}
         }
@@ -137,7 +135,6 @@ struct Stream<B> {
     open: Open,
     /// Hash of what was last sent for each element.
     sent: HashMap<String, u64>,
-    count: u32,
 }
 
 impl<B: Backend> Stream<B> {
@@ -145,10 +142,9 @@ impl<B: Backend> Stream<B> {
     async fn next(&mut self) -> Option<String> {
         loop {
             let snapshot = self.snapshots.next().await?;
-            if self.count.is_multiple_of(SESSION_CHECK_SNAPSHOTS) {
-                self.backend.operator(&self.viewer.session).await?;
-            }
-            self.count = self.count.wrapping_add(1);
+            // Before anything is sent: a stream ends with its session, and another role holds from
+            // the next message on (S12).
+            self.viewer.operator = self.backend.operator(&self.viewer.session).await?;
             let fragments = self
                 .open
                 .fragments(&self.backend, &snapshot, &self.viewer)
@@ -192,7 +188,6 @@ pub(crate) async fn stream<B: Backend>(
         viewer,
         open,
         sent: HashMap::new(),
-        count: 0,
     };
     let hello = stream::iter([Ok::<_, Infallible>(
         Event::default().retry(RETRY).comment("hello"),

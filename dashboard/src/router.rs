@@ -8,7 +8,9 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::routing::{get, post};
 
 use crate::backend::Backend;
-use crate::pages::{agents, alerts, dependency, error, kill, login, overview, policy, record};
+use crate::pages::{
+    access, agents, alerts, dependency, error, kill, login, overview, policy, record,
+};
 use crate::{assets, guard, live};
 
 /// Largest form taken. The largest honest one is a policy with a reason, under 2 KB.
@@ -47,21 +49,22 @@ routes! {
         get "/" => overview::page::<B>,
         get "/live" => live::stream::<B>,
         get "/dependencies/{dependency}/{operation}" => dependency::page::<B>,
-        get "/routes/{dependency}/{operation}" => dependency::page::<B>,
         post "/release" => dependency::release::<B>,
         post "/accept-base" => dependency::accept_base::<B>,
         post "/switchback" => dependency::switchback::start::<B>,
         post "/switchback/stop" => dependency::switchback::stop::<B>,
-        get "/dependencies/{dependency}/policy" => policy::page::<B>,
-        post "/dependencies/{dependency}/policy" => policy::save::<B>,
-        post "/dependencies/{dependency}/policy/check" => policy::check::<B>,
-        post "/dependencies/{dependency}/policy/revert" => policy::revert::<B>,
-        post "/dependencies/{dependency}/policy/rollout" => policy::rollout::step::<B>,
+        get "/policies/{scope}" => policy::page::<B>,
+        post "/policies/{scope}" => policy::save::<B>,
+        post "/policies/{scope}/check" => policy::check::<B>,
+        post "/policies/{scope}/revert" => policy::revert::<B>,
+        post "/policies/{scope}/rollout" => policy::rollout::step::<B>,
         get "/kill" => kill::page::<B>,
         post "/kill" => kill::throw::<B>,
         get "/agents" => agents::page::<B>,
         get "/alerts" => alerts::page::<B>,
         get "/record" => record::page::<B>,
+        get "/access" => access::page::<B>,
+        post "/access" => access::change::<B>,
         post "/logout" => login::sign_out::<B>,
     }
     open in OPEN_ROUTES, "Routes anybody may ask for: method and path." {
@@ -69,6 +72,8 @@ routes! {
         post "/login" => login::sign_in::<B>,
         get "/login/link" => login::link::<B>,
         post "/login/link" => login::sign_in_by_link::<B>,
+        get "/login/sso" => login::sso::begin::<B>,
+        get "/login/sso/back" => login::sso::back::<B>,
         get "/assets/{name}" => assets::serve,
     }
 }

@@ -229,7 +229,7 @@ pub fn decide(
 
 /// A dependency's policy; what it has where nobody set one.
 pub(crate) fn in_force<'a>(policy: Option<&'a Policy>, route: &RouteKey) -> Cow<'a, Policy> {
-    let observing = || Cow::Owned(Policy::observing(route.dependency.clone()));
+    let observing = || Cow::Owned(Policy::observing(route.dependency.clone().into()));
     policy.map_or_else(observing, Cow::Borrowed)
 }
 

@@ -2,7 +2,7 @@
 
 use hedgerow_protocol::directive::{DirectiveSet, Mode};
 use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey, Sequence};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Actor, ConnectionId, KillScope, RequestId, WriteId};
@@ -101,7 +101,27 @@ pub enum OrderError {
     NotNow(String),
     /// There is no rollout to be steered.
     #[error("no rollout of {0} is under way; look at its policy, it may just have ended")]
-    NoRollout(DependencyName),
+    NoRollout(PolicyScope),
+    /// There is no policy to be taken away.
+    #[error(
+        "no policy is set for {0}; what covers it has another name, such as its dependency's or a pattern"
+    )]
+    NoPolicy(PolicyScope),
+    /// Another scope's rollout has routes in common with it.
+    #[error(
+        "the policy of {beside} is being put in force in steps; wait for its end or take it back, then change {scope}"
+    )]
+    RolloutBeside {
+        /// What was to be changed.
+        scope: PolicyScope,
+        /// The other.
+        beside: PolicyScope,
+    },
+    /// A default cannot be put in force in steps.
+    #[error(
+        "{0} is a pattern: its policy is in force for all agents at once; put a dependency's own policy in force in steps"
+    )]
+    PatternInSteps(PolicyScope),
     /// A change that can do harm needs a reason.
     #[error("a reason is needed: say in a few words why")]
     NoReason,
@@ -126,6 +146,19 @@ pub enum Record {
         /// When.
         at: Moment,
     },
+    /// A policy is taken away: a revision without one.
+    PolicyRemoved {
+        /// Its number.
+        revision: Revision,
+        /// What it was for.
+        scope: PolicyScope,
+        /// Who.
+        actor: Actor,
+        /// Why.
+        reason: String,
+        /// When.
+        at: Moment,
+    },
     /// A kill switch's place.
     Kill(KillState),
     /// A route's mode, kept over a restart.
@@ -139,8 +172,8 @@ pub enum Record {
         /// The mode.
         state: ModeState,
     },
-    /// The dependency's rollout is over, whichever way.
-    RolloutEnded(DependencyName),
+    /// The scope's rollout is over, whichever way.
+    RolloutEnded(PolicyScope),
     /// An automatic change, with what led to it.
     Transition(Transition),
     /// A line of the record. Append only.
@@ -196,8 +229,8 @@ pub struct ModeState {
 /// A rollout, as it must outlive the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RolloutState {
-    /// Of which dependency.
-    pub dependency: DependencyName,
+    /// Of which scope's policy.
+    pub scope: PolicyScope,
     /// The revision that is rolled out.
     pub revision: Revision,
     /// The revision that agents outside the share hold; 0: nobody had set a policy.
@@ -293,8 +326,8 @@ pub struct SilenceDraft {
 pub struct Restored {
     /// The last epoch used; the controller begins the next.
     pub epoch: Epoch,
-    /// The newest revision of each policy, and when it came into force.
-    pub policies: Vec<(Revision, Policy, Moment)>,
+    /// What stands for each scope that ever had a policy.
+    pub policies: Vec<RestoredPolicy>,
     /// Kill switches, also released ones.
     pub kills: Vec<KillState>,
     /// Modes of the routes.
@@ -309,13 +342,27 @@ pub struct Restored {
     pub rollouts: Vec<RestoredRollout>,
 }
 
+/// What stands for a scope when a controller starts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RestoredPolicy {
+    /// For what.
+    pub scope: PolicyScope,
+    /// The newest revision.
+    pub revision: Revision,
+    /// What it is; None: it was taken away.
+    pub policy: Option<Policy>,
+    /// Since when.
+    pub since: Moment,
+}
+
 /// A rollout under way when a controller starts.
 #[derive(Debug, Clone)]
 pub struct RestoredRollout {
     /// Where it was.
     pub state: RolloutState,
-    /// The policy of [`RolloutState::base`], and since when it was in force. None for revision 0.
-    pub base: Option<(Policy, Moment)>,
+    /// The policy of [`RolloutState::base`], and since when it was in force; no policy where that
+    /// revision took one away. None for revision 0.
+    pub base: Option<(Option<Policy>, Moment)>,
     /// Modes of the routes for the agents in the share.
     pub modes: Vec<ModeState>,
 }

@@ -6,7 +6,7 @@ use hedgerow_protocol::directive::Stamp;
 use hedgerow_protocol::ids::{
     DependencyName, Incarnation, InstanceId, Revision, RouteKey, ServiceName, ZoneName,
 };
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use hedgerow_protocol::report::Report;
 use hedgerow_protocol::session::Held;
 use hedgerow_protocol::units::Ratio;
@@ -183,7 +183,7 @@ impl Via {
 /// What a person wants.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
-    /// A policy for a dependency.
+    /// A policy for what its scope says.
     SetPolicy {
         /// The new policy, whole.
         policy: Box<Policy>,
@@ -194,18 +194,25 @@ pub enum Order {
         /// under way.
         rollout: Option<RolloutPlan>,
     },
+    /// A policy is taken away: what it was for has the next wider one again, or none.
+    RemovePolicy {
+        /// Whose.
+        scope: PolicyScope,
+        /// The revision that was looked at; another one meanwhile refuses it. None: whichever is.
+        expected: Option<Revision>,
+    },
     /// The next step of a rollout, without waiting for it; after the last the new policy is in force
     /// for everybody.
     AdvanceRollout {
-        /// Of which dependency.
-        dependency: DependencyName,
+        /// Of which scope's policy.
+        scope: PolicyScope,
         /// The revision that is rolled out; another one meanwhile refuses it. None: whichever is.
         expected: Option<Revision>,
     },
     /// A rollout is taken back: the old policy is in force again, as a new revision.
     AbortRollout {
-        /// Of which dependency.
-        dependency: DependencyName,
+        /// Of which scope's policy.
+        scope: PolicyScope,
         /// See [`Order::AdvanceRollout`].
         expected: Option<Revision>,
     },

@@ -78,7 +78,7 @@ impl Controller {
         fresh: bool,
     ) {
         let key = self.keep_route(&report.route, now);
-        let rollout = self.rules.rollouts.get(&key.dependency);
+        let rollout = self.rules.rollout(&key);
         let rollout = rollout.map(|it| (it.share, it.next.revision));
         let mut instance = InstanceId::from_u128(0);
         if let Some(agent) = self.fleet.attached.get_mut(&connection) {

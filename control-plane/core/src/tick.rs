@@ -8,7 +8,7 @@ use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::policy::Policy;
 
 use crate::alert::{Observed, REVERTED_FIRES};
-use crate::controller::{Controller, Rules};
+use crate::controller::Controller;
 use crate::decide::errors::PUSH_BACK_LIMIT;
 use crate::decide::goal::InForce;
 use crate::decide::{Decision, Situation, decide, in_force};
@@ -20,6 +20,7 @@ use crate::orders::{covers, mode_words};
 use crate::push::probation_list;
 use crate::quarantine::Floors;
 use crate::route::{Census, Place, Route};
+use crate::rules::Rules;
 use crate::view::{Mark, MarkKind};
 
 /// A probation list changes at most this often: each change is stored and sent to every agent.
@@ -93,11 +94,11 @@ impl Controller {
 
     /// Makes a slice of what arrived for a route, and tells which agents were left out or let go.
     fn fold(&mut self, now: Moment, key: &RouteKey, since_last: Duration) {
-        let policy = self.rules.policies.get(&key.dependency);
+        let policy = self.rules.policy(key);
         let Some(route) = self.routes.get_mut(key) else {
             return;
         };
-        let floors = floors(policy.map(|it| &*it.policy), key, &route.memory);
+        let floors = floors(policy.map(|it| &**it), key, &route.memory);
         let fleet = &self.fleet;
         let attached = |connection| fleet.attached.contains_key(&connection);
         let (slice, changes) = route.fold(now, floors, attached);
@@ -151,8 +152,7 @@ impl Controller {
             wanted: self.wanted(key),
             trial: self
                 .rules
-                .rollouts
-                .get(&key.dependency)
+                .rollout(key)
                 .map(|it| (it.share, self.wanted_in_trial(key))),
             ..Census::default()
         };
@@ -186,7 +186,7 @@ impl Controller {
         rules: &Rules,
         memory: &Memory,
     ) -> (Decision, Memory) {
-        let policy = rules.policies.get(&key.dependency).map(|it| &*it.policy);
+        let policy = rules.policy(key).map(|it| &**it);
         self.decide_by(now, key, route, rules, policy, memory)
     }
 
@@ -227,11 +227,7 @@ impl Controller {
             return;
         };
         let (decision, memory) = self.decide_under(now, key, route, &self.rules, &route.memory);
-        let policy = self
-            .rules
-            .policies
-            .get(&key.dependency)
-            .map(|it| &*it.policy);
+        let policy = self.rules.policy(key).map(|it| &**it);
         let probation = probation_list(policy, &decision.probation);
         let Some(route) = self.routes.get_mut(key) else {
             return;
@@ -295,11 +291,11 @@ impl Controller {
             .routes
             .iter()
             .filter_map(|(key, route)| {
-                let policy = self.rules.policies.get(&key.dependency);
+                let policy = self.rules.policy(key);
                 Some(Observed {
                     route: key,
                     decision: route.decision.as_ref()?,
-                    budget: policy.map(|it| it.policy.budget().get()),
+                    budget: policy.map(|it| it.budget().get()),
                     lent: route.lent.as_ref().map(|lent| lent.budget.get()),
                     replicas: &route.replicas,
                     reverted: route

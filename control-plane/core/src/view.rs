@@ -18,10 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Mode, Stamp};
-use hedgerow_protocol::ids::{
-    DependencyName, Epoch, InstanceId, ReplicaName, Revision, RouteKey, ZoneName,
-};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::ids::{Epoch, InstanceId, ReplicaName, Revision, RouteKey, ZoneName};
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use hedgerow_protocol::report::Totals;
 use serde::{Deserialize, Serialize};
 
@@ -50,9 +48,10 @@ pub struct FleetSnapshot {
     /// Every route known, by name; a list where it is serialised, since each carries its name.
     #[serde(serialize_with = "values")]
     pub routes: BTreeMap<RouteKey, Arc<RouteView>>,
-    /// Policies in force, also of dependencies that no agent has reported yet.
+    /// Policies in force, also for what no agent has reported yet. Which of them is for a route:
+    /// [`FleetSnapshot::policy_for`].
     #[serde(serialize_with = "values")]
-    pub policies: BTreeMap<DependencyName, PolicyView>,
+    pub policies: BTreeMap<PolicyScope, PolicyView>,
     /// Kill switches that are engaged.
     pub kills: Vec<KillView>,
     /// Agents attached, or lost in the last minutes.
@@ -63,6 +62,28 @@ pub struct FleetSnapshot {
     pub silences: Vec<SilenceView>,
     /// The controller itself.
     pub controller: ControllerView,
+}
+
+impl FleetSnapshot {
+    /// The policy that holds for a route, of those that cover it the narrowest; None: nobody set one,
+    /// and it is observed.
+    pub fn policy_for(&self, route: &RouteKey) -> Option<&PolicyView> {
+        let own = PolicyScope::Operation(route.clone());
+        let dependency = PolicyScope::Dependency(route.dependency.clone());
+        let direct = self.policies.get(&own);
+        direct
+            .or_else(|| self.policies.get(&dependency))
+            .or_else(|| {
+                // Patterns are last in the order of scopes.
+                let patterns = self.policies.iter().rev();
+                let patterns = patterns.take_while(|(scope, _)| scope.pattern().is_some());
+                // The first by name is the last here, and of equal ones the last is taken.
+                let covering = patterns.filter(|(scope, _)| scope.covers(route));
+                covering
+                    .max_by_key(|(scope, _)| scope.rank())
+                    .map(|(_, view)| view)
+            })
+    }
 }
 
 fn values<K, V: Serialize, S: serde::Serializer>(

@@ -133,7 +133,7 @@ impl Controller {
             .iter()
             .map(|(key, place)| Record::Mode(place.record(key)));
         let of_trials = trials.iter().map(|(key, place)| Record::TrialMode {
-            revision: self.newest_revision(&key.dependency),
+            revision: self.rules.newest(key),
             state: place.record(key),
         });
         let records: Vec<_> = modes

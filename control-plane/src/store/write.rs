@@ -5,7 +5,7 @@ use hedgerow_core::event::{Actor, KillScope};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::Point;
 use hedgerow_protocol::ids::{Epoch, Revision, RouteKey};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use serde::Serialize;
 use sqlx::SqliteConnection;
 
@@ -49,14 +49,24 @@ async fn write_one(
             actor,
             reason,
             at,
-        } => write_policy(connection, *revision, policy, actor, reason, *at).await,
+        } => {
+            let of = (policy.scope(), *revision);
+            write_policy(connection, of, Some(policy), actor, reason, *at).await
+        }
+        Record::PolicyRemoved {
+            revision,
+            scope,
+            actor,
+            reason,
+            at,
+        } => write_policy(connection, (scope, *revision), None, actor, reason, *at).await,
         Record::Kill(kill) => write_kill(connection, kill).await,
         Record::Mode(mode) => write_mode(connection, mode).await,
         Record::Rollout(state) => rollout::write(connection, state).await,
         Record::TrialMode { revision, state } => {
             rollout::write_mode(connection, *revision, state).await
         }
-        Record::RolloutEnded(dependency) => rollout::end(connection, dependency).await,
+        Record::RolloutEnded(scope) => rollout::end(connection, scope).await,
         Record::Transition(transition) => write_transition(connection, transition).await,
         Record::Audit(row) => write_audit(connection, row).await,
         Record::Alert(alert) => write_alert(connection, alert, receivers).await,
@@ -76,10 +86,12 @@ async fn write_epoch(connection: &mut SqliteConnection, epoch: Epoch) -> Result<
     Ok(())
 }
 
+/// A revision of a scope's policy; without one: it is taken away. The column that is called
+/// `dependency` holds the scope.
 async fn write_policy(
     connection: &mut SqliteConnection,
-    revision: Revision,
-    policy: &Policy,
+    (scope, revision): (&PolicyScope, Revision),
+    policy: Option<&Policy>,
     actor: &Actor,
     reason: &str,
     at: Moment,
@@ -88,9 +100,9 @@ async fn write_policy(
         "INSERT INTO policies (dependency, revision, json, actor, via, reason, at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
-    .bind(policy.dependency().as_str())
+    .bind(scope.to_string())
     .bind(integer("a revision", revision.0)?)
-    .bind(json("policies", policy)?)
+    .bind(json("policies", &policy)?)
     .bind(&actor.name)
     .bind(actor.via.as_str())
     .bind(reason)

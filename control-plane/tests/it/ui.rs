@@ -25,7 +25,7 @@ fn somebody(role: Role) -> Operator {
 fn policy(budget: f64) -> Policy {
     let draft = PolicyDraft {
         budget,
-        ..Policy::observing(DependencyName::new("catalog").unwrap()).into()
+        ..Policy::observing(DependencyName::new("catalog").unwrap().into()).into()
     };
     Policy::try_from(draft).unwrap()
 }
@@ -96,7 +96,7 @@ async fn a_saved_policy_is_in_force_in_its_history_and_in_the_record() {
         .unwrap();
 
     let name = DependencyName::new("catalog").unwrap();
-    let history = ui.policy_history(&name).await.unwrap();
+    let history = ui.policy_history(&name.clone().into()).await.unwrap();
     let revisions: Vec<_> = history
         .iter()
         .map(|r| (r.revision.0, r.reason.as_str(), r.actor.via))
@@ -105,7 +105,7 @@ async fn a_saved_policy_is_in_force_in_its_history_and_in_the_record() {
         revisions,
         [(2, "second", Via::Page), (1, "first", Via::Page)]
     );
-    assert_eq!(history[1].policy, policy(0.05));
+    assert_eq!(history[1].policy, Some(policy(0.05)));
     let query = RecordQuery {
         before: None,
         limit: 10,

@@ -6,13 +6,16 @@
 mod access;
 mod ask;
 mod clients;
+mod doors;
 mod fleet;
 mod forms;
 mod fragments;
 mod hostile;
+mod keys;
 mod kill;
 mod overview;
 mod rollout;
+mod sso;
 mod stage;
 mod switchback;
 mod told;

@@ -16,11 +16,11 @@ use hedgerow_dashboard::backend::{
     ProcessView, ReceiverView, RecordQuery, Role, RolloutStep, Saved, Session, SignInError,
     SignOnBegun, SignOnEnded, StoreError, TestOutcome,
 };
-use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
+use hedgerow_protocol::ids::{Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio::sync::watch;
 
-use crate::{fleet, told};
+use crate::{doors, fleet, told};
 
 /// Cookies of the people on the stage, each with the role it is named after.
 pub(crate) const VIEWER: &str = "viewer-session";
@@ -44,6 +44,14 @@ pub(crate) struct State {
     /// Of the newest policy.
     pub(crate) rollout: Option<RolloutView>,
     pub(crate) link_spent: bool,
+    /// Who may come in.
+    pub(crate) access: AccessView,
+    /// Changes of it that were asked for, each with its reason.
+    pub(crate) asked: Vec<(AccessChange, String)>,
+    /// Sessions whose owners may only look from now on.
+    pub(crate) demoted: Vec<String>,
+    /// The provider of single sign-on; sign-ins begun there keep the way back.
+    pub(crate) sso: Option<String>,
     pub(crate) signed_out: Vec<String>,
 }
 
@@ -64,7 +72,7 @@ impl Stage {
                 0,
                 PolicyRevision {
                     revision: Revision(i as u64 + 1),
-                    policy: Policy::try_from(draft).unwrap(),
+                    policy: Some(Policy::try_from(draft).unwrap()),
                     actor: Actor {
                         name: "dana".into(),
                         via: if i == 0 { Via::Seed } else { Via::Page },
@@ -91,12 +99,14 @@ impl Stage {
     }
 
     fn dress(state: &State, snapshot: &mut FleetSnapshot) {
-        if let Some(newest) = state.history.first() {
+        if let Some(newest) = state.history.first()
+            && let Some(policy) = newest.policy.clone()
+        {
             snapshot.policies.insert(
-                newest.policy.dependency().clone(),
+                policy.scope().clone(),
                 PolicyView {
                     revision: newest.revision,
-                    policy: newest.policy.clone(),
+                    policy,
                     since: newest.at,
                     rollout: state.rollout.clone(),
                 },
@@ -173,6 +183,11 @@ impl Backend for Stage {
             .map(Self::session)
             .find(|s| s.cookie == session)
             .map(|s| s.operator)
+            .map(|operator| {
+                let demoted = self.state(|s| s.demoted.iter().any(|it| it == session));
+                let role = if demoted { Role::Viewer } else { operator.role };
+                Operator { role, ..operator }
+            })
     }
 
     async fn sign_in(
@@ -224,19 +239,22 @@ impl Backend for Stage {
             if let Some(expected) = expected.filter(|e| *e != current) {
                 return Err(OrderError::Stale { expected, current });
             }
-            if s.history.first().is_some_and(|r| r.policy == policy) {
+            if s.history
+                .first()
+                .is_some_and(|r| r.policy.as_ref() == Some(&policy))
+            {
                 return Ok(Saved {
                     revision: current,
                     changed: false,
                 });
             }
             s.rollout = rollout.map(|plan| {
-                let base = s.history.first().map(|it| it.policy.clone()).unwrap();
+                let base = s.history.first().and_then(|it| it.policy.clone()).unwrap();
                 fleet::rollout(&plan, current, base)
             });
             let revision = PolicyRevision {
                 revision: current.next(),
-                policy,
+                policy: Some(policy),
                 actor: operator.actor(),
                 reason: reason.into(),
                 at: fleet::START,
@@ -254,7 +272,7 @@ impl Backend for Stage {
     async fn step_rollout(
         &self,
         operator: &Operator,
-        dependency: DependencyName,
+        scope: PolicyScope,
         expected: Option<Revision>,
         step: RolloutStep,
         reason: &str,
@@ -266,7 +284,7 @@ impl Backend for Stage {
         Self::allow(operator, needed)?;
         let rollout = self.state(|s| s.rollout.clone());
         let Some(mut view) = rollout else {
-            return Err(OrderError::NoRollout(dependency).into());
+            return Err(OrderError::NoRollout(scope).into());
         };
         if step == RolloutStep::Back {
             let base = view.base_policy;
@@ -356,14 +374,11 @@ impl Backend for Stage {
         self.release(operator, route, reason).await
     }
 
-    async fn policy_history(
-        &self,
-        dependency: &DependencyName,
-    ) -> Result<Vec<PolicyRevision>, StoreError> {
+    async fn policy_history(&self, scope: &PolicyScope) -> Result<Vec<PolicyRevision>, StoreError> {
         Ok(self.state(|s| {
             s.history
                 .iter()
-                .filter(|r| r.policy.dependency() == dependency)
+                .filter(|r| r.policy.as_ref().is_none_or(|it| it.scope() == scope))
                 .cloned()
                 .collect()
         }))
@@ -455,34 +470,38 @@ impl Backend for Stage {
 
     async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {
         Self::allow(operator, Role::Administrator)?;
-        Ok(AccessView::default())
+        Ok(self.state(|s| s.access.clone()))
     }
 
     async fn change_access(
         &self,
         operator: &Operator,
-        _: AccessChange,
+        change: AccessChange,
+        reason: &str,
     ) -> Result<AccessChanged, ActError> {
         Self::allow(operator, Role::Administrator)?;
-        Ok(AccessChanged::Done)
+        if reason.is_empty() {
+            return Err(OrderError::NoReason.into());
+        }
+        self.state(|s| doors::change(s, change, reason))
     }
 
     fn single_sign_on(&self) -> Option<String> {
-        None
+        self.state(|s| s.sso.clone())
     }
 
-    async fn begin_single_sign_on(&self, _: &str) -> Result<SignOnBegun, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+    async fn begin_single_sign_on(&self, next: &str) -> Result<SignOnBegun, SignInError> {
+        doors::begin(next)
     }
 
     async fn end_single_sign_on(
         &self,
-        _: &str,
-        _: &str,
-        _: &str,
+        code: &str,
+        state: &str,
+        kept: &str,
         _: Option<IpAddr>,
     ) -> Result<SignOnEnded, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+        doors::end(code, state, kept, Self::session(Role::Editor))
     }
 
     async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {

@@ -38,7 +38,11 @@ impl Controller {
             });
         }
         // Of known ones only: memory depends on what agents report, not on what names are sent.
-        let known = self.rules.policies.contains_key(&dependency)
+        let known = self
+            .rules
+            .policies
+            .keys()
+            .any(|scope| scope.dependency() == Some(&dependency))
             || self.routes.keys().any(|key| key.dependency == dependency);
         if !known {
             return Err(OrderError::UnknownDependency(dependency));

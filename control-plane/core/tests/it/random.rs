@@ -10,7 +10,7 @@ use std::time::Duration;
 use hedgerow_core::event::{ConnectionId, Departure, Event, KillScope, Order};
 use hedgerow_protocol::directive::Mode;
 use hedgerow_protocol::ids::{DependencyName, Incarnation, RouteKey};
-use hedgerow_protocol::policy::{Intent, Policy};
+use hedgerow_protocol::policy::{Intent, Policy, PolicyScope};
 use hedgerow_protocol::units::Ratio;
 use proptest::prelude::*;
 
@@ -250,17 +250,12 @@ fn check_tick(world: &World) {
 /// A step that is a person's order.
 fn ordered(step: Step) -> Order {
     let dependency = DependencyName::new("catalog").unwrap();
+    let scope = PolicyScope::from(dependency.clone());
     let expected = None;
     match step {
         Step::RollOut(intent, budget) => roll_out(policy_of(intent, budget)),
-        Step::Advance => Order::AdvanceRollout {
-            dependency,
-            expected,
-        },
-        Step::Abort => Order::AbortRollout {
-            dependency,
-            expected,
-        },
+        Step::Advance => Order::AdvanceRollout { scope, expected },
+        Step::Abort => Order::AbortRollout { scope, expected },
         Step::Policy(intent, budget) => set(policy_of(intent, budget)),
         Step::Kill(all, engaged) => {
             let scope = if all {

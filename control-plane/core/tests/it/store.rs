@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use hedgerow_core::effect::{
-    AlertState, AuditRow, KillState, ModeState, Record, Restored, RestoredRollout, RolloutState,
-    Transition,
+    AlertState, AuditRow, KillState, ModeState, Record, Restored, RestoredPolicy, RestoredRollout,
+    RolloutState, Transition,
 };
 use hedgerow_core::event::{Event, KillScope, WriteId};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::Point;
 use hedgerow_protocol::directive::{Directive, Mode};
-use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, RouteKey};
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 
 /// How the store answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +30,12 @@ pub(crate) struct Store {
     pub(crate) waiting: VecDeque<(WriteId, Vec<Record>)>,
     pub(crate) epoch: Epoch,
     /// Every revision ever stored.
-    pub(crate) policies: BTreeMap<DependencyName, Vec<(Revision, Policy, Moment)>>,
+    pub(crate) policies: BTreeMap<PolicyScope, Vec<(Revision, Option<Policy>, Moment)>>,
     pub(crate) kills: BTreeMap<KillScope, KillState>,
     pub(crate) modes: BTreeMap<RouteKey, ModeState>,
     /// Every place in an order ever stored.
     pub(crate) sequences: BTreeMap<(RouteKey, ModeSequence), Mode>,
-    pub(crate) rollouts: BTreeMap<DependencyName, RolloutState>,
+    pub(crate) rollouts: BTreeMap<PolicyScope, RolloutState>,
     /// By the revision rolled out.
     pub(crate) trial_modes: BTreeMap<(RouteKey, Revision), ModeState>,
     pub(crate) transitions: Vec<Transition>,
@@ -113,16 +113,15 @@ impl Store {
                     at,
                     ..
                 } => {
-                    let revisions = self
-                        .policies
-                        .entry(policy.dependency().clone())
-                        .or_default();
-                    assert!(
-                        revisions.iter().all(|(known, ..)| *known < revision),
-                        "revision {revision} was stored before"
-                    );
-                    revisions.push((revision, *policy, at));
+                    let scope = policy.scope().clone();
+                    self.revise(scope, revision, Some(*policy), at);
                 }
+                Record::PolicyRemoved {
+                    revision,
+                    scope,
+                    at,
+                    ..
+                } => self.revise(scope, revision, None, at),
                 Record::Kill(state) => {
                     self.kills.insert(state.scope.clone(), state);
                 }
@@ -136,12 +135,12 @@ impl Store {
                     self.trial_modes.insert(key, state);
                 }
                 Record::Rollout(state) => {
-                    self.rollouts.insert(state.dependency.clone(), state);
+                    self.rollouts.insert(state.scope.clone(), state);
                 }
-                Record::RolloutEnded(dependency) => {
-                    self.rollouts.remove(&dependency);
+                Record::RolloutEnded(scope) => {
+                    self.rollouts.remove(&scope);
                     self.trial_modes
-                        .retain(|(route, _), _| route.dependency != dependency);
+                        .retain(|(route, _), _| !scope.covers(route));
                 }
                 Record::Transition(transition) => self.transitions.push(transition),
                 Record::Audit(row) => self.audit.push(row),
@@ -159,6 +158,21 @@ impl Store {
         }
     }
 
+    fn revise(
+        &mut self,
+        scope: PolicyScope,
+        revision: Revision,
+        policy: Option<Policy>,
+        at: Moment,
+    ) {
+        let revisions = self.policies.entry(scope).or_default();
+        assert!(
+            revisions.iter().all(|(known, ..)| *known < revision),
+            "revision {revision} was stored before"
+        );
+        revisions.push((revision, policy, at));
+    }
+
     /// A place in a route's order stands for one mode for ever.
     fn place(&mut self, state: &ModeState) {
         let place = (state.route.clone(), state.sequence);
@@ -168,7 +182,7 @@ impl Store {
 
     fn restored_rollouts(&self) -> Vec<RestoredRollout> {
         let each = self.rollouts.values().map(|state| {
-            let revisions = self.policies.get(&state.dependency);
+            let revisions = self.policies.get(&state.scope);
             let base =
                 revisions.and_then(|all| all.iter().find(|(revision, ..)| *revision == state.base));
             let modes = self.trial_modes.iter();
@@ -176,7 +190,7 @@ impl Store {
                 base: base.map(|(_, policy, at)| (policy.clone(), *at)),
                 modes: modes
                     .filter(|((route, revision), _)| {
-                        route.dependency == state.dependency && *revision == state.revision
+                        state.scope.covers(route) && *revision == state.revision
                     })
                     .map(|(_, mode)| mode.clone())
                     .collect(),
@@ -200,8 +214,16 @@ impl Store {
             epoch: self.epoch,
             policies: self
                 .policies
-                .values()
-                .filter_map(|it| it.last().cloned())
+                .iter()
+                .filter_map(|(scope, all)| {
+                    let (revision, policy, since) = all.last()?.clone();
+                    Some(RestoredPolicy {
+                        scope: scope.clone(),
+                        revision,
+                        policy,
+                        since,
+                    })
+                })
                 .collect(),
             kills: self.kills.values().cloned().collect(),
             modes: self.modes.values().cloned().collect(),
@@ -237,9 +259,10 @@ impl Store {
         );
         let dependency = &directive.route.dependency;
         if stamp.revision.0 > 0 {
-            let known = self.policies.get(dependency);
+            let covering = self.policies.iter();
+            let mut covering = covering.filter(|(scope, _)| scope.covers(&directive.route));
             assert!(
-                known.is_some_and(|all| all.iter().any(|(it, ..)| *it == stamp.revision)),
+                covering.any(|(_, all)| all.iter().any(|(it, ..)| *it == stamp.revision)),
                 "{dependency}: revision {} is not stored",
                 stamp.revision
             );
