@@ -159,5 +159,8 @@ fn the_operators_table_lists_the_families_as_they_are() {
         .collect();
     let lacks: Vec<_> = declared.difference(&written).collect();
     let wrongly: Vec<_> = written.difference(&declared).collect();
-    assert!(lacks.is_empty() && wrongly.is_empty(), "{lacks:#?} {wrongly:#?}");
+    assert!(
+        lacks.is_empty() && wrongly.is_empty(),
+        "{lacks:#?} {wrongly:#?}"
+    );
 }
