@@ -1,9 +1,10 @@
 //! One event stream for each open page: as the controller publishes, the parts that changed are
 //! sent, and nothing else.
 
-use std::collections::HashMap;
+mod pace;
+
+use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use crate::pages::kill::KillQuery;
 use crate::pages::overview::{Overview, OverviewQuery};
 use crate::pages::{agents, alerts, dependency, frame, kill, policy};
 use crate::router::App;
+use pace::Pace;
 
 /// How often a comment is sent where nothing else is, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -133,13 +135,18 @@ struct Stream<B> {
     viewer: Viewer,
     snapshots: BoxStream<'static, Arc<FleetSnapshot>>,
     open: Open,
-    /// Hash of what was last sent for each element.
-    sent: HashMap<String, u64>,
+    pace: Pace,
+    /// What of the last snapshot is still to be sent.
+    waiting: VecDeque<String>,
 }
 
 impl<B: Backend> Stream<B> {
     /// The next message; None ends the stream: the controller stops, or the session is over.
     async fn next(&mut self) -> Option<String> {
+        if let Some(message) = self.waiting.pop_front() {
+            tokio::time::sleep(pace::PAUSE).await;
+            return Some(message);
+        }
         loop {
             let snapshot = self.snapshots.next().await?;
             // Before anything is sent: a stream ends with its session, and another role holds from
@@ -149,17 +156,8 @@ impl<B: Backend> Stream<B> {
                 .open
                 .fragments(&self.backend, &snapshot, &self.viewer)
                 .await;
-            let mut message = String::new();
-            for fragment in fragments {
-                let mut hasher = DefaultHasher::new();
-                fragment.html.hash(&mut hasher);
-                let hash = hasher.finish();
-                let differs = self.sent.insert(fragment.id.clone(), hash) != Some(hash);
-                if fragment.when == When::Always || (fragment.when == When::Changed && differs) {
-                    fragment.write(&mut message);
-                }
-            }
-            if !message.is_empty() {
+            self.waiting = self.pace.messages(&fragments).into();
+            if let Some(message) = self.waiting.pop_front() {
                 return Some(message);
             }
         }
@@ -187,7 +185,8 @@ pub(crate) async fn stream<B: Backend>(
         backend: app.backend,
         viewer,
         open,
-        sent: HashMap::new(),
+        pace: Pace::default(),
+        waiting: VecDeque::new(),
     };
     let hello = stream::iter([Ok::<_, Infallible>(
         Event::default().retry(RETRY).comment("hello"),
