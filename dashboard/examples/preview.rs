@@ -12,6 +12,8 @@
 mod clients;
 #[path = "../tests/it/fleet.rs"]
 mod fleet;
+#[path = "../tests/it/lately.rs"]
+mod lately;
 #[path = "../tests/it/stage.rs"]
 mod stage;
 #[path = "../tests/it/told.rs"]
@@ -33,7 +35,7 @@ async fn main() -> std::io::Result<()> {
                 ..FleetSnapshot::default()
             }
         } else {
-            fleet::snapshot(seconds)
+            fleet::with_wider(fleet::snapshot(seconds))
         }
     };
     let stage = stage::Stage::new(at(0));

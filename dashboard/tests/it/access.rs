@@ -10,6 +10,7 @@ use crate::stage::{ADMIN, LINK, PASSWORD, VIEWER};
 fn concrete(path: &str) -> String {
     path.replace("{dependency}", "catalog")
         .replace("{operation}", "get-item")
+        .replace("{scope}", "catalog%20get-item")
 }
 
 #[tokio::test]

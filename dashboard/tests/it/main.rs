@@ -6,13 +6,17 @@
 mod access;
 mod ask;
 mod clients;
+mod editor;
 mod fleet;
 mod forms;
 mod fragments;
 mod hostile;
 mod kill;
+mod lately;
 mod overview;
+mod policies;
 mod rollout;
 mod stage;
 mod switchback;
 mod told;
+mod whatif;
