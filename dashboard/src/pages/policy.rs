@@ -131,7 +131,11 @@ pub(crate) async fn check<B: Backend>(
         "whatif",
         &WhatIf::load(&app.backend, &snapshot, route, policy).await,
     )];
-    parts.extend(NAMES.map(|name| {
+    // The form of a pattern has no steps.
+    let steps = |name: &&str| matches!(*name, "stages" | "stay_s");
+    let names = NAMES.into_iter();
+    let names = names.filter(|name| scope.pattern().is_none() || !steps(name));
+    parts.extend(names.map(|name| {
         let words = checked.error(name).unwrap_or_default();
         Fragment::inner(format!("{name}-error"), &Words { words })
     }));

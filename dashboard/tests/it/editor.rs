@@ -133,7 +133,7 @@ async fn u07_a_policy_that_was_taken_away_is_gone_back_to() {
         &router,
         "/policies/catalog",
         ADMIN,
-        &self::form("0.06", "3", "mine"),
+        &form("0.06", "3", "mine"),
     )
     .await;
     assert_eq!(stale.status, StatusCode::CONFLICT);
@@ -307,4 +307,30 @@ async fn u07_the_editor_stands_while_the_store_cannot_be_read() {
     assert!(page.body.contains("name=\"expected\" value=\"3\""));
     let list = get(&router, "/policies", EDITOR).await;
     assert!(row(&list, "/policies/catalog").contains("its revisions could not be read"));
+}
+
+#[tokio::test]
+async fn u07_a_pattern_follows_the_next_wider_one() {
+    let (_, router) = wide_pages();
+    let own = get(&router, "/policies/pri%2A", EDITOR).await.text();
+    assert!(own.contains("Then * (revision 4, observe) holds"), "{own}");
+    assert!(own.contains("A pattern's policy is in force for all agents at once"));
+    let narrower = get(&router, "/policies/pric%2A", EDITOR).await.text();
+    assert!(
+        narrower.contains("inherited from pri*: hedge"),
+        "{narrower}"
+    );
+    let all = get(&router, "/policies/%2A", EDITOR).await.text();
+    assert!(all.contains("It covers 13 routes and governs 1."), "{all}");
+    assert!(
+        all.contains("Then no policy holds: calls are observed"),
+        "{all}"
+    );
+    let operation = get(&router, "/policies/catalog%20get-item", EDITOR)
+        .await
+        .text();
+    assert!(
+        operation.contains("inherited from catalog: 8 %"),
+        "{operation}"
+    );
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::StatusCode;
+use hedgerow_protocol::policy::PolicyScope;
 
 use crate::ask::{Answer, get, pages, post, stream_start};
 use crate::fleet;
@@ -256,4 +257,36 @@ async fn u07_the_open_list_says_when_it_is_not_the_newest() {
     let later = stream_start(&router, &live, EDITOR, 60).await;
     assert!(later.contains("since this page was opened"), "{later}");
     assert!(later.contains("lookup: no effect: one replica"), "{later}");
+}
+
+#[tokio::test]
+async fn u07_a_thousand_policies_are_paged_and_found_by_the_filter() {
+    let mut snapshot = fleet::with_wider(fleet::snapshot(0));
+    let view = snapshot.routes[&fleet::route("geo", "lookup")].clone();
+    let own = snapshot.policies[&fleet::dependency("geo").into()].clone();
+    for i in 0..1000 {
+        let key = fleet::route(&format!("dep-{i:04}"), "get");
+        let scope: PolicyScope = key.dependency.clone().into();
+        let mut own = own.clone();
+        own.policy = own.policy.for_scope(scope.clone());
+        snapshot.policies.insert(scope, own);
+        let mut view = (*view).clone();
+        view.route = key.clone();
+        snapshot.routes.insert(key, Arc::new(view));
+    }
+    let (_, router) = pages(snapshot);
+    let first = get(&router, "/policies", VIEWER).await;
+    assert_eq!(first.body.matches("class=\"holds\"").count(), 60);
+    assert!(first.text().contains("1015 in force"));
+    assert!(
+        first
+            .body
+            .contains("href=\"/policies?q=&#38;page=1\">Further")
+    );
+    let last = get(&router, "/policies?q=dep&page=16", VIEWER).await;
+    assert_eq!(last.body.matches("class=\"holds\"").count(), 40);
+    assert!(last.body.contains("page=15\">Before") && !last.body.contains(">Further"));
+    let one = get(&router, "/policies?q=dep-0999", VIEWER).await;
+    assert!(row(&one, "/policies/dep-0999").contains("1 route"));
+    assert_eq!(one.body.matches("class=\"holds\"").count(), 1);
 }

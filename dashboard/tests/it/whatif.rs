@@ -146,6 +146,20 @@ async fn u05_a_goal_shows_its_best_and_a_policy_that_does_not_hedge_says_so() {
 }
 
 #[tokio::test]
+async fn u05_where_slowness_is_shared_the_curve_promises_nothing_and_says_what_is_now() {
+    let (_, router) = fleet_pages();
+    let text = part(&get(&router, "/policies/search", VIEWER).await, "whatif");
+    for said in [
+        "p99 would stay at",
+        "now off: shared slowdown (9 of 10 replicas slow together)",
+        "93.0 % of slowness is shared",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert!(!text.contains("as hedged now"), "{text}");
+}
+
+#[tokio::test]
 async fn u05_the_route_is_chosen_and_no_latencies_are_a_dash_and_why() {
     let (_, router) = fleet_pages();
     let page = get(&router, "/policies/catalog?route=catalog%20list", VIEWER).await;

@@ -11,8 +11,10 @@ const WIDTH: f64 = 620.0;
 const LEFT: f64 = 44.0;
 /// Room for the lines' names.
 const RIGHT: f64 = 126.0;
-/// Room for the uprights' names, and under them the first panel's.
-const TOP: f64 = 44.0;
+/// Room for the first panel's name.
+const TOP: f64 = 24.0;
+/// Room for the uprights' names, above it.
+const NAMES: f64 = 20.0;
 const PANEL: f64 = 132.0;
 /// Between two panels: the lower one's name.
 const GAP: f64 = 28.0;
@@ -145,14 +147,19 @@ impl Sheet {
     /// Lays it out.
     pub(super) fn layout(self) -> Panels {
         let count = self.panels.len() as f64;
-        let floor = TOP + count * PANEL + (count - 1.0).max(0.0) * GAP;
+        let top = if self.uprights.is_empty() {
+            TOP
+        } else {
+            TOP + NAMES
+        };
+        let floor = top + count * PANEL + (count - 1.0).max(0.0) * GAP;
         let (from, to) = self.across;
         let xs = Scale::new(from, to, LEFT, WIDTH - RIGHT);
         let drawn: Vec<_> = self
             .panels
             .iter()
             .enumerate()
-            .map(|(i, panel)| panel.layout(&xs, TOP + i as f64 * (PANEL + GAP)))
+            .map(|(i, panel)| panel.layout(&xs, top + i as f64 * (PANEL + GAP)))
             .collect();
         let empty = drawn.iter().all(|panel| panel.lines.is_empty());
         Panels {

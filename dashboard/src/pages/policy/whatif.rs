@@ -182,7 +182,7 @@ impl Shown {
             chart: chart.layout(),
             rows,
             verdict: verdict(sample, typed, planned),
-            sample: sample_words(latencies, hedging),
+            sample: sample_words(latencies, view.filter(|_| !hedging)),
             at: Time::clock(at),
             assumed: assumed(latencies, typed),
         }
@@ -233,12 +233,15 @@ fn verdict(sample: &Distribution, typed: Option<&Policy>, planned: Option<Planne
             } else {
                 String::new()
             };
+            let gain = if with.is_some() && with >= alone && alone.is_some() {
+                format!("{shown} would stay at {}", latency(alone))
+            } else {
+                format!("{shown} {} instead of {} without hedging", latency(with), latency(alone))
+            };
             format!(
-                "With this policy calls slower than {} are hedged, {} of all{best}: {shown} {} instead of {} without hedging.",
+                "With this policy calls slower than {} are hedged, {} of all{best}: {gain}.",
                 crate::format::latency(hedged.delay),
                 percent(hedged.extra_load),
-                latency(with),
-                latency(alone)
             )
         }
         Planned::NotWanted => match policy.intent() {
@@ -256,11 +259,12 @@ fn verdict(sample: &Distribution, typed: Option<&Policy>, planned: Option<Planne
     }
 }
 
-fn sample_words(latencies: &Latencies, hedging: bool) -> String {
-    let measured = match latencies.hedge_rate {
-        Some(rate) if hedging => format!("; {} were hedged in fact", percent(rate)),
-        Some(_) => "; hedging is not on now".into(),
-        None => String::new(),
+/// `idle`: the route, where nothing is hedged on it now.
+fn sample_words(latencies: &Latencies, idle: Option<&RouteView>) -> String {
+    let measured = match (latencies.hedge_rate, idle) {
+        (_, Some(view)) => format!("; now {}", view.words),
+        (Some(rate), None) => format!("; {} were hedged in fact", percent(rate)),
+        (None, None) => String::new(),
     };
     let few = if latencies.attempts < FEW {
         ", too few to tell much of p99.9"
