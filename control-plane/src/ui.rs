@@ -22,9 +22,11 @@ use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio_stream::wrappers::WatchStream;
 
 use crate::acts::Acting;
+use crate::alerts::Receivers;
 use crate::auth::Auth;
 use crate::engine::Engine;
 use crate::store::{self, Store};
+use crate::telemetry::{Metrics, OpenPage};
 
 /// Most rows a page gets at once, whatever it asks for.
 const ROWS_MAX: u32 = 1000;
@@ -35,16 +37,27 @@ pub struct Ui {
     engine: Engine,
     store: Store,
     auth: Auth,
+    metrics: Metrics,
+    receivers: Receivers,
 }
 
 impl Ui {
     /// Over a running controller.
-    pub fn new(engine: Engine, store: Store, auth: Auth) -> Self {
+    pub fn new(engine: Engine, store: Store, auth: Auth, metrics: Metrics) -> Self {
         Self {
             engine,
             store,
             auth,
+            metrics,
+            receivers: Receivers::default(),
         }
+    }
+
+    /// With these receivers of alerts.
+    #[must_use]
+    pub fn with_receivers(mut self, receivers: Receivers) -> Self {
+        self.receivers = receivers;
+        self
     }
 
     fn acting<'a>(&'a self, operator: &'a Operator) -> Acting<'a> {
@@ -62,7 +75,13 @@ impl Backend for Ui {
     }
 
     fn snapshots(&self) -> BoxStream<'static, Arc<FleetSnapshot>> {
-        WatchStream::from_changes(self.engine.watch()).boxed()
+        let page = OpenPage::count(&self.metrics);
+        WatchStream::from_changes(self.engine.watch())
+            .inspect(move |_| {
+                // Held for as long as the stream is.
+                let _ = &page;
+            })
+            .boxed()
     }
 
     async fn operator(&self, session: &str) -> Option<Operator> {
@@ -229,78 +248,86 @@ impl Backend for Ui {
 
     async fn silence(
         &self,
-        _operator: &Operator,
-        _silence: SilenceDraft,
-        _reason: &str,
+        operator: &Operator,
+        silence: SilenceDraft,
+        reason: &str,
     ) -> Result<SilenceId, ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator).silence(silence, reason).await
     }
 
     async fn end_silence(
         &self,
-        _operator: &Operator,
-        _silence: SilenceId,
-        _reason: &str,
+        operator: &Operator,
+        silence: SilenceId,
+        reason: &str,
     ) -> Result<(), ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator).end_silence(silence, reason).await
     }
 
     async fn acknowledge(
         &self,
-        _operator: &Operator,
-        _alert: &str,
-        _lasts: Option<Duration>,
-        _comment: &str,
+        operator: &Operator,
+        alert: &str,
+        lasts: Option<Duration>,
+        comment: &str,
     ) -> Result<(), ActError> {
-        Err(ActError::NoAnswer)
+        let acting = self.acting(operator);
+        acting.acknowledge(alert, lasts, comment).await
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
-        Ok(Vec::new())
+        let views = self.receivers.views(&self.store).await;
+        views.map_err(|e| unreadable(&e))
     }
 
     async fn test_receiver(
         &self,
-        _operator: &Operator,
+        operator: &Operator,
         receiver: &str,
     ) -> Result<TestOutcome, ActError> {
-        Err(ActError::Unknown(format!(
-            "no receiver {receiver} is configured"
-        )))
+        self.acting(operator)
+            .test_receiver(&self.receivers, &self.store, receiver)
+            .await
     }
 
     async fn process(&self) -> ProcessView {
-        ProcessView::default()
+        ProcessView {
+            open_pages: self.metrics.pages_open.get().unsigned_abs(),
+            ..ProcessView::default()
+        }
     }
 
-    async fn access(&self, _operator: &Operator) -> Result<AccessView, ActError> {
-        Err(ActError::NoAnswer)
+    async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {
+        self.acting(operator).access(&self.auth).await
     }
 
     async fn change_access(
         &self,
-        _operator: &Operator,
-        _change: AccessChange,
+        operator: &Operator,
+        change: AccessChange,
+        reason: &str,
     ) -> Result<AccessChanged, ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator)
+            .change_access(&self.auth, change, reason)
+            .await
     }
 
     fn single_sign_on(&self) -> Option<String> {
-        None
+        self.auth.single_sign_on()
     }
 
-    async fn begin_single_sign_on(&self, _next: &str) -> Result<SignOnBegun, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+    async fn begin_single_sign_on(&self, next: &str) -> Result<SignOnBegun, SignInError> {
+        self.auth.begin_single_sign_on(next).await
     }
 
     async fn end_single_sign_on(
         &self,
-        _code: &str,
-        _state: &str,
-        _kept: &str,
-        _peer: Option<IpAddr>,
+        code: &str,
+        state: &str,
+        kept: &str,
+        peer: Option<IpAddr>,
     ) -> Result<SignOnEnded, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+        self.auth.end_single_sign_on(code, state, kept, peer).await
     }
 
     async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {

@@ -85,6 +85,7 @@ impl Controller {
                 route.reverted = Some((alert.since.min(now), alert.summary.clone()));
             }
         }
+        let alerts = AlertBook::restore(&restored, settings.heartbeat);
         let mut policies = BTreeMap::new();
         let mut revisions_used = BTreeMap::new();
         for it in restored.policies {
@@ -119,7 +120,7 @@ impl Controller {
             orders: Orders::default(),
             writes: Writes::default(),
             watches: BTreeMap::new(),
-            alerts: AlertBook::restore(restored.alerts),
+            alerts,
             utilisation: BTreeMap::new(),
             counters: ControllerView::default(),
             report_counts: VecDeque::new(),

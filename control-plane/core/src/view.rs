@@ -6,8 +6,9 @@
 //! `connected`, `heard`, `reported`, `resolved`) is a whole number of milliseconds since 1970, UTC.
 
 mod agent;
+mod duplicates;
 mod gain;
-mod millis;
+pub(crate) mod millis;
 mod quarantine;
 mod rollout;
 mod switchback;
@@ -28,6 +29,7 @@ use crate::event::Actor;
 use crate::moment::Moment;
 
 pub use agent::{AgentRouteView, AgentState, AgentView, Sync};
+pub use duplicates::DuplicatesView;
 pub use gain::{NoGain, PoolView};
 pub use quarantine::QuarantineView;
 pub use rollout::{GuardFigure, RolloutView};
@@ -169,6 +171,8 @@ pub struct RouteView {
     pub transitions: Vec<Transition>,
     /// How busy the dependency was last told to be; None: never told, or taken back.
     pub utilisation: Option<UtilisationView>,
+    /// Duplicates a server last said it executed; None: it never said, or long ago.
+    pub duplicates: Option<DuplicatesView>,
     /// The switchback that runs, or the last one since this controller started.
     pub switchback: Option<Arc<SwitchbackView>>,
 }
@@ -400,9 +404,34 @@ pub enum AlertRule {
     ReplicaFailing,
     /// A rollout of a policy was taken back by the controller.
     RolloutReverted,
+    /// Hedges win far less often than independent replicas would have them win.
+    LowWinRate,
+    /// Most calls that would be hedged are refused by the budget.
+    BudgetExhausted,
+    /// Agents are lost, silent, or do not take what they are sent.
+    AgentsStale,
+    /// Agents refuse a directive.
+    PolicyRefused,
+    /// A server executes more duplicates than hedges were sent.
+    DuplicateEffects,
 }
 
 impl AlertRule {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::HedgeRateHigh,
+        Self::SharedSlowdown,
+        Self::HedgingDisabled,
+        Self::ReplicaSlow,
+        Self::ReplicaFailing,
+        Self::RolloutReverted,
+        Self::LowWinRate,
+        Self::BudgetExhausted,
+        Self::AgentsStale,
+        Self::PolicyRefused,
+        Self::DuplicateEffects,
+    ];
+
     /// Its name everywhere.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -412,6 +441,11 @@ impl AlertRule {
             Self::ReplicaSlow => "ReplicaSlow",
             Self::ReplicaFailing => "ReplicaFailing",
             Self::RolloutReverted => "RolloutReverted",
+            Self::LowWinRate => "LowWinRate",
+            Self::BudgetExhausted => "BudgetExhausted",
+            Self::AgentsStale => "AgentsStale",
+            Self::PolicyRefused => "PolicyRefused",
+            Self::DuplicateEffects => "DuplicateEffects",
         }
     }
 }
@@ -465,7 +499,7 @@ pub struct SilenceView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AlertPhase {
-    /// Notices are out.
+    /// Notices are out, unless [`AlertView::silenced`] keeps them.
     Firing,
     /// The condition holds, not yet for long enough.
     Pending,

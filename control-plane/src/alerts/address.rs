@@ -34,7 +34,7 @@ enum Range {
 }
 
 /// Whether an address may be connected to.
-pub(super) fn check(address: IpAddr, allow_private: bool) -> Result<(), AddressError> {
+pub(crate) fn check(address: IpAddr, allow_private: bool) -> Result<(), AddressError> {
     match range(address) {
         Range::Public => Ok(()),
         Range::Private if allow_private => Ok(()),
@@ -93,8 +93,8 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 
 /// Looks names up and hands on only addresses that may be connected to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CheckedResolver {
-    pub(super) allow_private: bool,
+pub(crate) struct CheckedResolver {
+    pub(crate) allow_private: bool,
 }
 
 impl Resolve for CheckedResolver {
@@ -106,6 +106,18 @@ impl Resolve for CheckedResolver {
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
+}
+
+/// Looks a name up, or reads an address, and gives only addresses that may be connected to.
+pub(super) async fn resolve(
+    host: &str,
+    port: u16,
+    allow_private: bool,
+) -> Result<Vec<SocketAddr>, AddressError> {
+    let found = tokio::net::lookup_host((host, port))
+        .await
+        .map_err(|_| AddressError::None)?;
+    only_allowed(found, allow_private)
 }
 
 fn only_allowed(

@@ -216,12 +216,12 @@ impl From<ActError> for Problem {
                 OrderError::UnknownRoute(_)
                 | OrderError::UnknownDependency(_)
                 | OrderError::NoPolicy(_)
-                | OrderError::NoRollout(_),
+                | OrderError::NoRollout(_)
+                | OrderError::UnknownAlert(_)
+                | OrderError::UnknownSilence(_),
             ) => Self::not_found(detail),
-            ActError::Refused(OrderError::OutOfRange { field, problem }) => {
-                Self::invalid(vec![FieldProblem::new(field, problem)])
-            }
-            ActError::Invalid { field, problem } => {
+            ActError::Refused(OrderError::OutOfRange { field, problem })
+            | ActError::Invalid { field, problem } => {
                 Self::invalid(vec![FieldProblem::new(field, problem)])
             }
             ActError::Unknown(problem) => Self::not_found(problem),

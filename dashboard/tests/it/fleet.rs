@@ -523,6 +523,7 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         seconds_over_budget: 0,
         transitions: transitions(key, story, at),
         utilisation: None,
+        duplicates: None,
         switchback: None,
     }
 }
