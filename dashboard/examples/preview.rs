@@ -43,6 +43,7 @@ async fn main() -> std::io::Result<()> {
     };
     let stage = stage::Stage::new(at(0));
     stage.publish(at(0));
+    stage.state(|s| s.access = doors::somebody());
     let clock = stage.clone();
     tokio::spawn(async move {
         for second in 1.. {

@@ -62,7 +62,7 @@ impl Credential {
             return;
         }
         // One of the settings; or nobody is there who could take it back.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hedgerow_core::effect::{AlertState, SilenceDraft, SilenceId};
 use hedgerow_core::event::Actor;
 use hedgerow_core::moment::Moment;
-use hedgerow_core::view::{Acknowledgement, SilenceView};
+use hedgerow_core::view::{Acknowledgement, AlertRule, SilenceView};
 use hedgerow_protocol::ids::{DependencyName, NameError, OperationName};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection, query, query_scalar};
@@ -28,7 +28,7 @@ pub(super) async fn write(
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     )
     .bind(integer("a silence's number", silence.id.0)?)
-    .bind(matches.rule.map(|rule| rule.as_str()))
+    .bind(matches.rule.map(AlertRule::as_str))
     .bind(matches.dependency.as_ref().map(DependencyName::as_str))
     .bind(matches.operation.as_ref().map(OperationName::as_str))
     .bind(&matches.replica)

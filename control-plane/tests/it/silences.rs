@@ -1,6 +1,7 @@
 //! Silences and acknowledgements in the store: append only, over a restart, and who is told when.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::slice::from_ref;
 use std::time::Duration;
 
 use hedgerow_control_plane::store::{RESOLVED_KEPT, Store};
@@ -23,7 +24,7 @@ async fn store() -> (TempDir, PathBuf, Store) {
     (folder, path, store)
 }
 
-async fn opened_again(store: Store, path: &PathBuf) -> (Store, Restored) {
+async fn opened_again(store: Store, path: &Path) -> (Store, Restored) {
     store.close().await;
     let store = Store::open(path).await.unwrap();
     let restored = store.restore().await.unwrap();
@@ -185,7 +186,7 @@ async fn p15_receivers_are_told_of_a_silenced_episode_when_it_is_told_and_once()
         at: Moment::from_millis(SINCE + 3_600_000),
     };
     // Who is configured then is told; a write that is made again tells nobody twice.
-    store.write(&[told.clone()], &pager).await.unwrap();
+    store.write(from_ref(&told), &pager).await.unwrap();
     store.write(&[told], &pager).await.unwrap();
     assert_eq!(notices(&store).await, pairs(&[("firing", "pager")]));
     let written = store.deliveries(1).await.unwrap()[0].at;
@@ -224,7 +225,7 @@ async fn the_newest_word_on_a_firing_alert_is_found_again_and_goes_with_the_aler
     let early = [acknowledged("ann", None), Record::Alert(alert(None))];
     store.write(&early, &[]).await.unwrap();
     let newest = acknowledged("bob", Some(90_000));
-    store.write(&[newest.clone()], &[]).await.unwrap();
+    store.write(from_ref(&newest), &[]).await.unwrap();
     let (store, restored) = opened_again(store, &path).await;
     let Record::Acknowledged { alert: id, by } = newest else {
         unreachable!()

@@ -74,7 +74,8 @@ pub(crate) fn describe(error: &ActError) -> (StatusCode, &'static str) {
             | OrderError::UnknownDependency(_)
             | OrderError::UnknownAlert(_)
             | OrderError::UnknownSilence(_),
-        ) => (StatusCode::NOT_FOUND, "Not known"),
+        )
+        | ActError::Unknown(_) => (StatusCode::NOT_FOUND, "Not known"),
         ActError::Refused(OrderError::NoRollout(_)) => (StatusCode::NOT_FOUND, "Not under way"),
         ActError::Refused(OrderError::OutOfRange { .. }) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "Out of range")
@@ -84,7 +85,6 @@ pub(crate) fn describe(error: &ActError) -> (StatusCode, &'static str) {
             (StatusCode::UNPROCESSABLE_ENTITY, "A reason is needed")
         }
         ActError::Invalid { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "Cannot stand"),
-        ActError::Unknown(_) => (StatusCode::NOT_FOUND, "Not known"),
         ActError::Reason(_) => (StatusCode::UNPROCESSABLE_ENTITY, "Another reason is needed"),
         ActError::Refused(OrderError::NotPersisted(_)) => {
             (StatusCode::SERVICE_UNAVAILABLE, "Not saved")

@@ -154,27 +154,12 @@ impl Store {
                 }
                 Record::Transition(transition) => self.transitions.push(transition),
                 Record::Audit(row) => self.audit.push(row),
-                Record::Alert(state) => {
-                    // Of its end those are told who were told of the episode.
-                    if state.resolved.is_none() || self.untold.remove(&state.id).is_none() {
-                        self.notices.push(state);
-                    }
-                }
-                Record::AlertSilenced(state) => {
-                    self.untold.insert(state.id.clone(), state);
-                }
-                Record::AlertTold { alert, .. } => {
-                    assert!(self.untold.remove(&alert.id).is_some(), "told twice");
-                    self.notices.push(alert);
-                }
-                Record::Silence(silence) => {
-                    let known = self.silences.insert(silence.id, silence);
-                    assert_eq!(known, None, "a number that was used before");
-                }
-                Record::SilenceEnded { id, .. } => self.ended.push(id),
-                Record::Acknowledged { alert, by } => {
-                    self.acknowledgements.insert(alert, by);
-                }
+                record @ (Record::Alert(_)
+                | Record::AlertSilenced(_)
+                | Record::AlertTold { .. }
+                | Record::Silence(_)
+                | Record::SilenceEnded { .. }
+                | Record::Acknowledged { .. }) => self.commit_alert(record),
                 Record::History { route, point } => {
                     self.points += 1;
                     self.newest.insert(route, point);
@@ -201,6 +186,34 @@ impl Store {
             "revision {revision} was stored before"
         );
         revisions.push((revision, policy, at));
+    }
+
+    /// The same, of alerts and silences.
+    fn commit_alert(&mut self, record: Record) {
+        match record {
+            Record::Alert(state) => {
+                // Of its end those are told who were told of the episode.
+                if state.resolved.is_none() || self.untold.remove(&state.id).is_none() {
+                    self.notices.push(state);
+                }
+            }
+            Record::AlertSilenced(state) => {
+                self.untold.insert(state.id.clone(), state);
+            }
+            Record::AlertTold { alert, .. } => {
+                assert!(self.untold.remove(&alert.id).is_some(), "told twice");
+                self.notices.push(alert);
+            }
+            Record::Silence(silence) => {
+                let known = self.silences.insert(silence.id, silence);
+                assert_eq!(known, None, "a number that was used before");
+            }
+            Record::SilenceEnded { id, .. } => self.ended.push(id),
+            Record::Acknowledged { alert, by } => {
+                self.acknowledgements.insert(alert, by);
+            }
+            other => unreachable!("{other:?}"),
+        }
     }
 
     /// A place in a route's order stands for one mode for ever.
