@@ -17,6 +17,8 @@ mod clients;
 mod doors;
 #[path = "../tests/it/fleet.rs"]
 mod fleet;
+#[path = "../tests/it/lately.rs"]
+mod lately;
 #[path = "../tests/it/stage.rs"]
 mod stage;
 #[path = "../tests/it/told.rs"]

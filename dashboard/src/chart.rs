@@ -4,9 +4,11 @@
 mod course;
 mod scale;
 mod spark;
+mod whatif;
 
 pub(crate) use course::{alert_line, route_charts};
 pub(crate) use spark::{Band, Spark};
+pub(crate) use whatif::{Curve, CurvePoint, Panels, replay_chart};
 
 use askama::Template;
 use askama::filters::HtmlSafe;

@@ -25,7 +25,8 @@ use crate::guard::Viewer;
 use crate::pages::agents::AgentsQuery;
 use crate::pages::kill::KillQuery;
 use crate::pages::overview::{Overview, OverviewQuery};
-use crate::pages::{agents, alerts, dependency, frame, kill, policy};
+use crate::pages::policies::PoliciesQuery;
+use crate::pages::{agents, alerts, dependency, frame, kill, policies, policy};
 use crate::router::App;
 use pace::Pace;
 
@@ -44,6 +45,7 @@ pub(crate) struct LiveQuery {
     dependency: String,
     operation: String,
     scope: String,
+    seen: String,
 }
 
 /// A page that is open somewhere.
@@ -58,7 +60,8 @@ enum Open {
     Kill(KillQuery),
     Agents(AgentsQuery),
     Alerts,
-    Policy(PolicyScope),
+    Policy(PolicyScope, String),
+    Policies(PoliciesQuery),
     /// Only what every page has.
     Frame,
 }
@@ -81,7 +84,13 @@ impl Open {
             }),
             "agents" => Self::Agents(AgentsQuery { q: query.q }),
             "alerts" => Self::Alerts,
-            "policy" => Self::Policy(query.dependency.parse().ok()?),
+            "policy" => Self::Policy(query.dependency.parse().ok()?, query.seen),
+            "policies" => Self::Policies(PoliciesQuery {
+                q: query.q,
+                page: query.sort.parse().unwrap_or_default(),
+                seen: query.seen,
+                ..PoliciesQuery::default()
+            }),
             "" | "frame" => Self::Frame,
             _ => return None,
         })
@@ -121,9 +130,10 @@ impl Open {
             Self::Kill(query) => out.extend(kill::fragments(snapshot, query)),
             Self::Agents(query) => out.extend(agents::fragments(snapshot, query)),
             Self::Alerts => out.extend(alerts::fragments(backend, snapshot).await),
-            Self::Policy(scope) => {
-                out.extend(policy::rollout::fragments(snapshot, scope));
+            Self::Policy(scope, seen) => {
+                out.extend(policy::fragments(snapshot, scope, viewer, seen));
             }
+            Self::Policies(query) => out.extend(policies::fragments(snapshot, query)),
             Self::Frame => {}
         }
         out

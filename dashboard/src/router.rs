@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 
 use crate::backend::Backend;
 use crate::pages::{
-    access, agents, alerts, dependency, error, kill, login, overview, policy, record,
+    access, agents, alerts, dependency, error, kill, login, overview, policies, policy, record,
 };
 use crate::{assets, guard, live};
 
@@ -53,10 +53,13 @@ routes! {
         post "/accept-base" => dependency::accept_base::<B>,
         post "/switchback" => dependency::switchback::start::<B>,
         post "/switchback/stop" => dependency::switchback::stop::<B>,
+        get "/policies" => policies::page::<B>,
         get "/policies/{scope}" => policy::page::<B>,
         post "/policies/{scope}" => policy::save::<B>,
         post "/policies/{scope}/check" => policy::check::<B>,
+        post "/policies/{scope}/replay" => policy::replayed::<B>,
         post "/policies/{scope}/revert" => policy::revert::<B>,
+        post "/policies/{scope}/remove" => policy::remove::<B>,
         post "/policies/{scope}/rollout" => policy::rollout::step::<B>,
         get "/kill" => kill::page::<B>,
         post "/kill" => kill::throw::<B>,

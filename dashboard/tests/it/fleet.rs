@@ -16,7 +16,7 @@ use hedgerow_protocol::directive::{Mode, OffReason, Stamp};
 use hedgerow_protocol::ids::{
     DependencyName, Epoch, ModeSequence, ReplicaName, Revision, RouteKey, ZoneName,
 };
-use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
+use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft, PolicyScope};
 use hedgerow_protocol::report::{Refusal, Totals};
 
 use crate::{clients, told};
@@ -124,6 +124,33 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
             ..ControllerView::default()
         },
     }
+}
+
+/// With policies by pattern and for one operation beside those of dependencies.
+pub(crate) fn with_wider(mut snapshot: FleetSnapshot) -> FleetSnapshot {
+    let policies = [
+        ("*", 4, Intent::Observe, 0.05),
+        ("pri*", 6, Intent::Hedge, 0.04),
+        ("catalog list", 9, Intent::Hedge, 0.1),
+        ("profile read", 2, Intent::Hedge, 0.03),
+    ];
+    for (scope, revision, intent, budget) in policies {
+        let scope: PolicyScope = scope.parse().unwrap();
+        let draft = PolicyDraft {
+            intent,
+            budget,
+            goal: (scope.operation().is_some()).then_some(0.99),
+            ..PolicyDraft::from(Policy::observing(scope.clone()))
+        };
+        let view = PolicyView {
+            revision: Revision(revision),
+            policy: Policy::try_from(draft).unwrap(),
+            since: Moment::from_millis(START.as_millis() - revision * 90_000_000),
+            rollout: None,
+        };
+        snapshot.policies.insert(scope, view);
+    }
+    snapshot
 }
 
 /// Deterministic noise from -1 to 1.

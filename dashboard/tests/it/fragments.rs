@@ -57,6 +57,7 @@ async fn what_a_stream_sends_stands_in_the_page() {
         ("/agents", "/live?page=agents"),
         ("/alerts", "/live?page=alerts"),
         ("/kill", "/live?page=kill"),
+        ("/policies", "/live?page=policies"),
         ("/policies/catalog", "/live?page=policy&dependency=catalog"),
     ] {
         let (stage, router) = fleet_pages();

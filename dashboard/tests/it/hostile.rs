@@ -101,6 +101,7 @@ async fn s07_hostile_text_is_shown_and_does_nothing_on_every_page() {
     for path in [
         "/",
         "/dependencies/catalog/get-item",
+        "/policies",
         "/policies/catalog",
         "/kill",
         "/agents",
@@ -121,6 +122,8 @@ async fn s07_hostile_text_cannot_break_out_of_the_event_stream() {
         "page=agents",
         "page=alerts",
         "page=kill",
+        "page=policies",
+        "page=policy&dependency=catalog",
     ] {
         let stream = stream_start(&router, &format!("/live?{query}"), ADMIN, 60).await;
         harmless(query, &stream);
