@@ -1,5 +1,6 @@
 //! The pages over made-up figures, on loopback, to look at while working on them:
-//! `cargo run -p hedgerow-dashboard --example preview`, then open the printed address.
+//! `cargo run -p hedgerow-dashboard --example preview`, then open the printed address. After the port
+//! `empty` is a controller nobody has reported to, `large` one of 1,000 routes and 10,000 agents.
 #![allow(clippy::unwrap_used, reason = "shares its fleet with the tests")]
 #![allow(
     dead_code,
@@ -25,16 +26,14 @@ use hedgerow_dashboard::{Settings, router};
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let port = std::env::args().nth(1).unwrap_or_else(|| "7490".into());
-    let empty = std::env::args().nth(2).as_deref() == Some("empty");
-    let at = move |seconds| {
-        if empty {
-            FleetSnapshot {
-                at: fleet::snapshot(seconds).at,
-                ..FleetSnapshot::default()
-            }
-        } else {
-            fleet::snapshot(seconds)
-        }
+    let which = std::env::args().nth(2).unwrap_or_default();
+    let at = move |seconds| match which.as_str() {
+        "empty" => FleetSnapshot {
+            at: fleet::snapshot(seconds).at,
+            ..FleetSnapshot::default()
+        },
+        "large" => fleet::large(1000, 10_000, seconds),
+        _ => fleet::snapshot(seconds),
     };
     let stage = stage::Stage::new(at(0));
     stage.publish(at(0));

@@ -106,13 +106,16 @@ pub(crate) async fn refuse_foreign<B: Backend>(
     next.run(request).await
 }
 
-/// HTTP/1 names the host in a header, HTTP/2 in the address.
 fn host_of(request: &Request) -> Option<String> {
-    request
-        .headers()
+    host(request.headers(), request.uri())
+}
+
+/// The name these pages were asked for by. HTTP/1 has it in a header, HTTP/2 in the address.
+pub(crate) fn host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    headers
         .get(header::HOST)
         .and_then(|value| value.to_str().ok())
-        .or_else(|| request.uri().authority().map(Authority::as_str))
+        .or_else(|| uri.authority().map(Authority::as_str))
         .map(str::to_owned)
 }
 

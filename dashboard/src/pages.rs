@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod alerts;
+pub(crate) mod controller;
 pub(crate) mod dependency;
 pub(crate) mod error;
 pub(crate) mod frame;
@@ -9,5 +10,6 @@ pub(crate) mod kill;
 pub(crate) mod login;
 pub(crate) mod overview;
 pub(crate) mod policy;
+pub(crate) mod receivers;
 pub(crate) mod record;
 pub(crate) mod state;

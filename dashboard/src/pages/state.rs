@@ -81,6 +81,11 @@ impl Badge {
         Self::mode(view.mode)
     }
 
+    /// The word it shows.
+    pub(crate) const fn word(self) -> &'static str {
+        self.word
+    }
+
     /// With words of its own.
     pub(crate) const fn new(class: &'static str, word: &'static str) -> Self {
         let shape = match class.as_bytes() {
@@ -135,6 +140,6 @@ mod tests {
             address("hedgerow.v1.Fleet/Attach", "a:b@c"),
             "/dependencies/hedgerow.v1.Fleet%2FAttach/a%3Ab%40c"
         );
-        assert_eq!(address("catalog", "policy"), "/routes/catalog/policy");
+        assert_eq!(address("catalog", "policy"), "/dependencies/catalog/policy");
     }
 }

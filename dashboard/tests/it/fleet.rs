@@ -126,6 +126,35 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
     }
 }
 
+/// A fleet of `routes` routes, most of them well, and `agents` agents.
+pub(crate) fn large(routes: usize, agents: usize, seconds: u64) -> FleetSnapshot {
+    let mut snapshot = snapshot(seconds);
+    let at = snapshot.at;
+    for i in 0..routes.saturating_sub(ROUTES.len()) {
+        let story = match i % 97 {
+            3 => Story::SlowReplica,
+            7 => Story::Observing,
+            11 => Story::NoEffect,
+            13 => Story::Errors,
+            _ => Story::Healthy,
+        };
+        let key = route(&format!("service-{i:04}"), "call");
+        let rate = 20.0 + (i * 37 % 900) as f64;
+        let view = view(&key, story, rate, 2.0 + (i % 80) as f64, at);
+        snapshot.routes.insert(key, Arc::new(view));
+    }
+    let pattern = snapshot.agents[0].clone();
+    for i in snapshot.agents.len()..agents {
+        let mut agent = pattern.clone();
+        agent.connection = hedgerow_core::event::ConnectionId(1000 + i as u64);
+        agent.instance =
+            hedgerow_protocol::ids::InstanceId::from_u128(0x0194_c0de << 64 | i as u128);
+        agent.routes.truncate(2);
+        snapshot.agents.push(agent);
+    }
+    snapshot
+}
+
 /// Deterministic noise from -1 to 1.
 fn noise(seed: u64, step: u64) -> f64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ step.wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -460,6 +489,15 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         })
         .collect();
     let last = *course.last().unwrap();
+    // A point each 15 s that is over, of a quarter of an hour.
+    let brief: Vec<Point> = (1..=60)
+        .rev()
+        .map(|i| {
+            let end = at.as_millis() / 15_000 * 15_000;
+            let of = Moment::from_millis(end - i * 15_000);
+            point(story, rate, p50, of, at, seed)
+        })
+        .collect();
     let silent = story == Story::Silent;
     let mut figures = (!silent).then(|| figures(story, &last, rate));
     if let Some(f) = figures.as_mut().filter(|_| !mode_of(story).hedges()) {
@@ -491,6 +529,7 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         refusals: Vec::new(),
         replicas: replicas(key, story, rate, p50),
         course: Arc::new(course),
+        brief: Arc::new(brief),
         marks: marks(story, at),
         totals: totals(story, rate),
         seconds_over_budget: 0,
