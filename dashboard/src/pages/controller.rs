@@ -99,7 +99,7 @@ fn decides(process: &ProcessView, snapshot: &FleetSnapshot) -> FigureGroup {
     let agents = count(snapshot.agents.len() as u64);
     FigureGroup {
         id: "keeps-up",
-        title: "Keeps up",
+        title: "Keeping up",
         figures: vec![
             figure(
                 "Reports",
@@ -134,7 +134,7 @@ fn holds(process: &ProcessView, snapshot: &FleetSnapshot) -> FigureGroup {
     let c = &snapshot.controller;
     FigureGroup {
         id: "holds",
-        title: "Holds",
+        title: "Holding",
         figures: vec![
             figure(
                 "Store",
@@ -187,7 +187,7 @@ fn identity(process: &ProcessView, snapshot: &FleetSnapshot) -> FigureGroup {
     };
     FigureGroup {
         id: "identity",
-        title: "Is",
+        title: "Identity",
         figures: vec![
             figure("Version", named(&process.version, "not told"), "", ""),
             figure("Name", named(&process.name, "it has none"), "", ""),
@@ -221,12 +221,12 @@ fn not_taken(snapshot: &FleetSnapshot) -> FigureGroup {
     let c = &snapshot.controller;
     FigureGroup {
         id: "not-taken",
-        title: "Did not take",
+        title: "Reports taken and refused",
         figures: vec![
             figure(
-                "Reports",
+                "Taken",
                 Figure::count(c.reports),
-                "taken",
+                "reports",
                 "since it started",
             ),
             figure(

@@ -61,7 +61,6 @@ struct Head {
     sorted: Option<&'static str>,
     numeric: bool,
     explain: &'static str,
-    class: &'static str,
 }
 
 impl askama::filters::HtmlSafe for Overview {}
@@ -213,15 +212,8 @@ impl OpenOverview {
     }
 }
 
-/// Label, unit, what it sorts by, whether it is a number, what it means, its class.
-type Column = (
-    &'static str,
-    &'static str,
-    Option<Sort>,
-    bool,
-    &'static str,
-    &'static str,
-);
+/// Label, unit, what it sorts by, whether it is a number, what it means.
+type Column = (&'static str, &'static str, Option<Sort>, bool, &'static str);
 
 const LATENCY: &str = "primaries' own latency";
 const HEDGE_RATE: &str = "hedges sent / eligible calls started; thin line: target, thick line: where \
@@ -231,32 +223,31 @@ const SPARK: &str = "line: p99; area: hedge rate; shaded: hedging off";
 
 #[rustfmt::skip]
 const COLUMNS: [Column; 13] = [
-    ("Dependency", "", Some(Sort::Name), false, "what is called, and which of its methods", "c-dep"),
-    ("State and why", "", Some(Sort::Worst), false, "worst first", "c-why"),
-    ("Calls", "/s", Some(Sort::Calls), true, "eligible calls a second", "c-n"),
-    ("Success", "%", Some(Sort::Success), true, "share of ended calls that did not fail", "c-n"),
-    ("p50", "ms", None, true, LATENCY, "c-n"),
-    ("p95", "ms", None, true, LATENCY, "c-n"),
-    ("p99", "ms", Some(Sort::P99), true, LATENCY, "c-n"),
-    ("Hedge rate", "%", Some(Sort::HedgeRate), true, HEDGE_RATE, "c-rate"),
-    ("Wins", "%", Some(Sort::WinRate), true, "hedges that answered first / hedges sent", "c-n"),
-    ("Extra", "/s", None, true, "hedges sent a second: the load hedging adds", "c-n"),
-    ("Threshold", "ms", None, true, "how long a call stays unanswered before it may be hedged", "c-th"),
-    ("Acked", "n/m", None, true, ACKED, "c-n"),
-    ("Last 15 min", "", None, false, SPARK, "c-spark"),
+    ("Dependency", "", Some(Sort::Name), false, "what is called, and which of its methods"),
+    ("State and why", "", Some(Sort::Worst), false, "worst first"),
+    ("Calls", "/s", Some(Sort::Calls), true, "eligible calls a second"),
+    ("Success", "%", Some(Sort::Success), true, "share of ended calls that did not fail"),
+    ("p50", "ms", None, true, LATENCY),
+    ("p95", "ms", None, true, LATENCY),
+    ("p99", "ms", Some(Sort::P99), true, LATENCY),
+    ("Hedge rate", "%", Some(Sort::HedgeRate), true, HEDGE_RATE),
+    ("Wins", "%", Some(Sort::WinRate), true, "hedges that answered first / hedges sent"),
+    ("Extra", "/s", None, true, "hedges sent a second: the load hedging adds"),
+    ("Threshold", "ms", None, true, "how long a call stays unanswered before it may be hedged"),
+    ("Acked", "n/m", None, true, ACKED),
+    ("Last 15 min", "", None, false, SPARK),
 ];
 
 fn heads(query: &OverviewQuery, sort: Sort) -> Vec<Head> {
     COLUMNS
         .into_iter()
-        .map(|(label, unit, by, numeric, explain, class)| Head {
+        .map(|(label, unit, by, numeric, explain)| Head {
             label,
             unit,
             sorted: by.filter(|by| *by == sort).map(Sort::way),
             address: by.map(|by| format!("/?{}", query.address(by))),
             numeric,
             explain,
-            class,
         })
         .collect()
 }
