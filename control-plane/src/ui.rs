@@ -12,6 +12,7 @@ use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_core::view::{FleetSnapshot, Point};
 use hedgerow_core::whatif::{Latencies, Replay, replay};
+use hedgerow_dashboard::OpenPages;
 use hedgerow_dashboard::backend::{
     AccessChange, AccessChanged, AccessView, ActError, Backend, Delivery, Operator, PolicyRevision,
     ProcessView, ReceiverView, RecordQuery, RolloutStep, Saved, Session, SignInError, SignOnBegun,
@@ -24,6 +25,7 @@ use tokio_stream::wrappers::WatchStream;
 use crate::acts::Acting;
 use crate::auth::Auth;
 use crate::engine::Engine;
+use crate::process;
 use crate::store::{self, Store};
 
 /// Most rows a page gets at once, whatever it asks for.
@@ -35,6 +37,7 @@ pub struct Ui {
     engine: Engine,
     store: Store,
     auth: Auth,
+    open_pages: OpenPages,
 }
 
 impl Ui {
@@ -44,7 +47,15 @@ impl Ui {
             engine,
             store,
             auth,
+            open_pages: OpenPages::default(),
         }
+    }
+
+    /// With the count of the pages that are open, which their router keeps.
+    #[must_use]
+    pub fn with_open_pages(mut self, open_pages: OpenPages) -> Self {
+        self.open_pages = open_pages;
+        self
     }
 
     fn acting<'a>(&'a self, operator: &'a Operator) -> Acting<'a> {
@@ -270,37 +281,40 @@ impl Backend for Ui {
     }
 
     async fn process(&self) -> ProcessView {
-        ProcessView::default()
+        process::view(&self.engine, &self.store, &self.open_pages).await
     }
 
-    async fn access(&self, _operator: &Operator) -> Result<AccessView, ActError> {
-        Err(ActError::NoAnswer)
+    async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {
+        self.acting(operator).access(&self.auth).await
     }
 
     async fn change_access(
         &self,
-        _operator: &Operator,
-        _change: AccessChange,
+        operator: &Operator,
+        change: AccessChange,
+        reason: &str,
     ) -> Result<AccessChanged, ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator)
+            .change_access(&self.auth, change, reason)
+            .await
     }
 
     fn single_sign_on(&self) -> Option<String> {
-        None
+        self.auth.single_sign_on()
     }
 
-    async fn begin_single_sign_on(&self, _next: &str) -> Result<SignOnBegun, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+    async fn begin_single_sign_on(&self, next: &str) -> Result<SignOnBegun, SignInError> {
+        self.auth.begin_single_sign_on(next).await
     }
 
     async fn end_single_sign_on(
         &self,
-        _code: &str,
-        _state: &str,
-        _kept: &str,
-        _peer: Option<IpAddr>,
+        code: &str,
+        state: &str,
+        kept: &str,
+        peer: Option<IpAddr>,
     ) -> Result<SignOnEnded, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+        self.auth.end_single_sign_on(code, state, kept, peer).await
     }
 
     async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {

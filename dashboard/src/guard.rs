@@ -69,13 +69,18 @@ fn login_address(method: &Method, uri: &Uri) -> String {
 
 /// The session cookie's value.
 pub(crate) fn session_of(headers: &HeaderMap) -> Option<&str> {
+    cookie_of(headers, COOKIE)
+}
+
+/// A cookie's value.
+pub(crate) fn cookie_of<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
     headers
         .get_all(header::COOKIE)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(name, value)| *name == COOKIE && !value.is_empty())
+        .find(|(name, value)| *name == wanted && !value.is_empty())
         .map(|(_, value)| value)
 }
 

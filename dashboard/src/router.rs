@@ -10,7 +10,8 @@ use axum::routing::{get, post};
 use crate::backend::Backend;
 use crate::live::OpenPages;
 use crate::pages::{
-    agents, alerts, controller, dependency, error, kill, login, overview, policy, receivers, record,
+    access, agents, alerts, controller, dependency, error, kill, login, overview, policy,
+    receivers, record,
 };
 use crate::{assets, guard, live};
 
@@ -94,6 +95,8 @@ routes! {
         get "/record" => record::page::<B>,
         get "/record/export" => record::export::file::<B>,
         get "/controller" => controller::page::<B>,
+        get "/access" => access::page::<B>,
+        post "/access" => access::change::<B>,
         post "/logout" => login::sign_out::<B>,
     }
     open in OPEN_ROUTES, "Routes anybody may ask for: method and path." {
@@ -101,6 +104,8 @@ routes! {
         post "/login" => login::sign_in::<B>,
         get "/login/link" => login::link::<B>,
         post "/login/link" => login::sign_in_by_link::<B>,
+        get "/login/sso" => login::sso::begin::<B>,
+        get "/login/sso/back" => login::sso::back::<B>,
         get "/assets/{name}" => assets::serve,
     }
 }

@@ -4,15 +4,24 @@
 )]
 
 mod access;
+mod alerts;
 mod ask;
 mod clients;
+mod controller;
+mod doors;
 mod fleet;
 mod forms;
 mod fragments;
+mod frame;
 mod hostile;
+mod keys;
 mod kill;
+mod live;
 mod overview;
+mod receivers;
+mod record;
 mod rollout;
+mod sso;
 mod stage;
 mod switchback;
 mod told;
