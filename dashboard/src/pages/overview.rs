@@ -180,6 +180,8 @@ impl OpenOverview {
             .rendered
             .is_some_and(|tick| snapshot.tick.abs_diff(tick) <= FRESH_TICKS);
         let mut first = vec![
+            // Before the rows: the page makes places for those it does not have.
+            Fragment::inner_html("order", order.as_str()),
             Fragment::inner_html("shown", overview.shown()),
             Fragment::inner("needs", &overview.all.needs),
         ];
@@ -192,14 +194,12 @@ impl OpenOverview {
             None => few,
             Some((before, had)) => *had != table || (few && *before != order),
         };
-        self.has = Some((order.clone(), table));
+        self.has = Some((order, table));
         if whole {
             self.turns.all(&now);
             first.push(Fragment::inner("fleet", &overview).when(When::Always));
             return vec![first];
         }
-        // Before the rows: the page makes places for those it does not have.
-        first.insert(0, Fragment::inner_html("order", order.as_str()));
         let picked = self.turns.pick(&now);
         let messages = picked.chunks(ROWS_AT_ONCE).map(|places| {
             let rows = places.iter().map(|place| &overview.rows[*place]);

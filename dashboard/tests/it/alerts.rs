@@ -53,7 +53,7 @@ async fn u10_somebody_takes_an_alert_on_with_a_comment_and_an_end() {
     assert!(text.contains("Firing 2"), "{text}");
     assert!(text.contains("Acknowledged 1"), "{text}");
     assert!(
-        text.contains("dana works on it since 14:03:07, until 15:03:07: on it"),
+        text.contains("dana works on it since 14:03:07 , until 15:03:07 : on it"),
         "{text}"
     );
     // What somebody works on needs no other person.

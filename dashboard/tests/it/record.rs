@@ -24,6 +24,7 @@ async fn u12_who_when_what_from_where_and_why() {
         .split("<table class=\"sheet record\">")
         .nth(1)
         .unwrap();
+    let times = times.split("</table>").next().unwrap();
     assert_eq!(
         times.matches("<time ").count(),
         times.matches("class=\"abs\"").count()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use askama::Template;
 use askama::filters::HtmlSafe;
 use hedgerow_core::effect::SilenceDraft;
-use hedgerow_core::view::{AlertRule, FleetSnapshot, SilenceView};
+use hedgerow_core::view::{AlertPhase, AlertRule, FleetSnapshot, SilenceView};
 use hedgerow_protocol::ids::{DependencyName, OperationName};
 use serde::Deserialize;
 
@@ -58,7 +58,7 @@ impl Silences {
             holds: snapshot
                 .alerts
                 .iter()
-                .filter(|a| a.silenced == Some(it.id))
+                .filter(|a| a.silenced == Some(it.id) && a.phase != AlertPhase::Resolved)
                 .count(),
         });
         Self {
