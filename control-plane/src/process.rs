@@ -1,13 +1,12 @@
 //! The controller's process, as its page and the API show it.
 
-use hedgerow_dashboard::OpenPages;
 use hedgerow_dashboard::backend::ProcessView;
 
 use crate::engine::Engine;
 use crate::store::Store;
 
-/// This process. What cannot be found out is None; that is logged, and nothing else fails by it.
-pub(crate) async fn view(engine: &Engine, store: &Store, open_pages: &OpenPages) -> ProcessView {
+/// This process, of which `open_pages` are open. What cannot be found out is None; that is logged, and nothing else fails by it.
+pub(crate) async fn view(engine: &Engine, store: &Store, open_pages: u64) -> ProcessView {
     let (store_bytes, outbox) = tokio::join!(store.bytes(), store.outbox_depth());
     let known = |what: &str, found: Result<u64, crate::store::StoreError>| {
         found
@@ -23,7 +22,7 @@ pub(crate) async fn view(engine: &Engine, store: &Store, open_pages: &OpenPages)
         leader: true,
         store_bytes: known("the store's size", store_bytes),
         outbox_depth: known("the outbox's depth", outbox).unwrap_or_default(),
-        open_pages: open_pages.count(),
+        open_pages,
         resident_bytes: resident_bytes(),
         report_lag_ms: engine.report_lag().map(|lag| lag.as_secs_f64() * 1e3),
     }

@@ -12,7 +12,6 @@ use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_core::view::{FleetSnapshot, Point};
 use hedgerow_core::whatif::{Latencies, Replay, replay};
-use hedgerow_dashboard::OpenPages;
 use hedgerow_dashboard::backend::{
     AccessChange, AccessChanged, AccessView, ActError, Backend, Delivery, Operator, PolicyRevision,
     ProcessView, ReceiverView, RecordQuery, RolloutStep, Saved, Session, SignInError, SignOnBegun,
@@ -23,10 +22,12 @@ use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio_stream::wrappers::WatchStream;
 
 use crate::acts::Acting;
+use crate::alerts::Receivers;
 use crate::auth::Auth;
 use crate::engine::Engine;
 use crate::process;
 use crate::store::{self, Store};
+use crate::telemetry::{Metrics, OpenPage};
 
 /// Most rows a page gets at once, whatever it asks for.
 const ROWS_MAX: u32 = 1000;
@@ -37,24 +38,26 @@ pub struct Ui {
     engine: Engine,
     store: Store,
     auth: Auth,
-    open_pages: OpenPages,
+    metrics: Metrics,
+    receivers: Receivers,
 }
 
 impl Ui {
     /// Over a running controller.
-    pub fn new(engine: Engine, store: Store, auth: Auth) -> Self {
+    pub fn new(engine: Engine, store: Store, auth: Auth, metrics: Metrics) -> Self {
         Self {
             engine,
             store,
             auth,
-            open_pages: OpenPages::default(),
+            metrics,
+            receivers: Receivers::default(),
         }
     }
 
-    /// With the count of the pages that are open, which their router keeps.
+    /// With these receivers of alerts.
     #[must_use]
-    pub fn with_open_pages(mut self, open_pages: OpenPages) -> Self {
-        self.open_pages = open_pages;
+    pub fn with_receivers(mut self, receivers: Receivers) -> Self {
+        self.receivers = receivers;
         self
     }
 
@@ -73,7 +76,13 @@ impl Backend for Ui {
     }
 
     fn snapshots(&self) -> BoxStream<'static, Arc<FleetSnapshot>> {
-        WatchStream::from_changes(self.engine.watch()).boxed()
+        let page = OpenPage::count(&self.metrics);
+        WatchStream::from_changes(self.engine.watch())
+            .inspect(move |_| {
+                // Held for as long as the stream is.
+                let _ = &page;
+            })
+            .boxed()
     }
 
     async fn operator(&self, session: &str) -> Option<Operator> {
@@ -240,48 +249,51 @@ impl Backend for Ui {
 
     async fn silence(
         &self,
-        _operator: &Operator,
-        _silence: SilenceDraft,
-        _reason: &str,
+        operator: &Operator,
+        silence: SilenceDraft,
+        reason: &str,
     ) -> Result<SilenceId, ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator).silence(silence, reason).await
     }
 
     async fn end_silence(
         &self,
-        _operator: &Operator,
-        _silence: SilenceId,
-        _reason: &str,
+        operator: &Operator,
+        silence: SilenceId,
+        reason: &str,
     ) -> Result<(), ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator).end_silence(silence, reason).await
     }
 
     async fn acknowledge(
         &self,
-        _operator: &Operator,
-        _alert: &str,
-        _lasts: Option<Duration>,
-        _comment: &str,
+        operator: &Operator,
+        alert: &str,
+        lasts: Option<Duration>,
+        comment: &str,
     ) -> Result<(), ActError> {
-        Err(ActError::NoAnswer)
+        let acting = self.acting(operator);
+        acting.acknowledge(alert, lasts, comment).await
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
-        Ok(Vec::new())
+        let views = self.receivers.views(&self.store).await;
+        views.map_err(|e| unreadable(&e))
     }
 
     async fn test_receiver(
         &self,
-        _operator: &Operator,
+        operator: &Operator,
         receiver: &str,
     ) -> Result<TestOutcome, ActError> {
-        Err(ActError::Unknown(format!(
-            "no receiver {receiver} is configured"
-        )))
+        self.acting(operator)
+            .test_receiver(&self.receivers, &self.store, receiver)
+            .await
     }
 
     async fn process(&self) -> ProcessView {
-        process::view(&self.engine, &self.store, &self.open_pages).await
+        let open_pages = self.metrics.pages_open.get().unsigned_abs();
+        process::view(&self.engine, &self.store, open_pages).await
     }
 
     async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {

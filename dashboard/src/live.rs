@@ -7,7 +7,6 @@ use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Extension;
@@ -32,31 +31,6 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The event that tells a page that what it is about is gone: it does not come back for more.
 const GONE: &str = "gone";
 
-/// How many pages are open: event streams that somebody holds.
-#[derive(Debug, Clone, Default)]
-pub struct OpenPages(Arc<AtomicU64>);
-
-impl OpenPages {
-    /// So many now.
-    pub fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn enter(&self) -> Entered {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Entered(self.clone())
-    }
-}
-
-/// Counts for as long as it is held: also where the stream is dropped unread.
-struct Entered(OpenPages);
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 struct Stream<B> {
     app: App<B>,
     viewer: Viewer,
@@ -67,7 +41,6 @@ struct Stream<B> {
     /// Messages of one snapshot that are not out yet.
     messages: VecDeque<String>,
     ended: bool,
-    _entered: Entered,
 }
 
 impl<B: Backend> Stream<B> {
@@ -141,7 +114,6 @@ pub(crate) async fn stream<B: Backend>(
     let stream = Stream {
         // The present one first: a page that was away for a while is put right at once.
         snapshots: stream::iter([now]).chain(app.backend.snapshots()).boxed(),
-        _entered: app.settings.open_pages.enter(),
         app,
         viewer,
         open,

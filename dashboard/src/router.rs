@@ -8,7 +8,6 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::routing::{get, post};
 
 use crate::backend::Backend;
-use crate::live::OpenPages;
 use crate::pages::{
     access, agents, alerts, controller, dependency, error, kill, login, overview, policy,
     receivers, record,
@@ -28,8 +27,6 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// Where agents are served; None: where nothing else is said, see [`AgentsAt`].
     pub agents: Option<AgentsAt>,
-    /// Counts the pages that are open. Whoever keeps a clone can read it.
-    pub open_pages: OpenPages,
 }
 
 /// Where agents are served.

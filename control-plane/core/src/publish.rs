@@ -10,6 +10,7 @@ use hedgerow_protocol::policy::{Policy, PolicyScope};
 use hedgerow_protocol::report::LinkState;
 use hedgerow_protocol::units::{Threshold, as_millis};
 
+use crate::alert::duplicates::Duplicates;
 use crate::controller::Controller;
 use crate::effect::Record;
 use crate::event::Departure;
@@ -51,8 +52,8 @@ impl Controller {
             policies: self.policy_views(),
             kills: self.kill_views(),
             agents: self.agent_views(now),
-            alerts: self.alerts.views(),
-            silences: Vec::new(),
+            alerts: self.alerts.views(now),
+            silences: self.alerts.silences(now),
             controller,
         }
     }
@@ -315,6 +316,7 @@ fn route_view(key: &RouteKey, stamp: Stamp, route: &Route) -> RouteView {
         seconds_over_budget: route.seconds_over_budget,
         transitions: route.transitions.iter().cloned().collect(),
         utilisation: None,
+        duplicates: route.duplicates.as_ref().map(Duplicates::view),
         switchback: route.switchbacks.last.clone(),
     }
 }

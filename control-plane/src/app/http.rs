@@ -7,6 +7,7 @@ use hedgerow_dashboard as dashboard;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::trace::TraceLayer;
 
+use crate::alerts::Receivers;
 use crate::api::{self, ApiState};
 use crate::auth::Auth;
 use crate::config::Settings;
@@ -29,6 +30,7 @@ pub(super) fn router(
     engine: &Engine,
     store: &Store,
     auth: Auth,
+    receivers: Receivers,
     metrics: &Metrics,
 ) -> Router {
     let health = Health::new(
@@ -41,6 +43,7 @@ pub(super) fn router(
         engine: engine.clone(),
         store: store.clone(),
         auth: auth.clone(),
+        receivers: receivers.clone(),
     };
     let pages = dashboard::Settings {
         secure_cookies: is_https(settings),
@@ -49,9 +52,9 @@ pub(super) fn router(
             port: at.grpc.port(),
             tls: settings.grpc.tls.is_some(),
         }),
-        open_pages: dashboard::OpenPages::default(),
     };
-    let ui = Ui::new(engine.clone(), store.clone(), auth).with_open_pages(pages.open_pages.clone());
+    let ui =
+        Ui::new(engine.clone(), store.clone(), auth, metrics.clone()).with_receivers(receivers);
     // Inside, a panic costs one request its answer and nothing else.
     dashboard::router(ui, pages)
         .merge(api::router(api))

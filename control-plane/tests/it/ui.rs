@@ -2,7 +2,9 @@
 
 use futures::StreamExt as _;
 use hedgerow_control_plane::auth;
-use hedgerow_core::effect::{AlertState, AuditRow, OrderError, Record, Transition};
+use hedgerow_core::effect::{
+    AlertState, AuditRow, OrderError, Record, SilenceDraft, SilenceId, Transition,
+};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::AlertRule;
@@ -48,6 +50,11 @@ async fn s12_the_role_is_checked_behind_the_pages_too() {
         ui.accept_base(&operator, route.clone(), "x").await,
         ui.start_switchback(&viewer, route.clone(), 10, "x").await,
         ui.stop_switchback(&viewer, route.clone(), "x").await,
+        ui.silence(&viewer, SilenceDraft::default(), "x")
+            .await
+            .map(|_| ()),
+        ui.end_silence(&viewer, SilenceId(1), "x").await,
+        ui.acknowledge(&viewer, "e1", None, "x").await,
     ];
     for refusal in refusals {
         assert!(

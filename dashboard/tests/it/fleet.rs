@@ -126,35 +126,6 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
     }
 }
 
-/// A fleet of `routes` routes, most of them well, and `agents` agents.
-pub(crate) fn large(routes: usize, agents: usize, seconds: u64) -> FleetSnapshot {
-    let mut snapshot = snapshot(seconds);
-    let at = snapshot.at;
-    for i in 0..routes.saturating_sub(ROUTES.len()) {
-        let story = match i % 97 {
-            3 => Story::SlowReplica,
-            7 => Story::Observing,
-            11 => Story::NoEffect,
-            13 => Story::Errors,
-            _ => Story::Healthy,
-        };
-        let key = route(&format!("service-{i:04}"), "call");
-        let rate = 20.0 + (i * 37 % 900) as f64;
-        let view = view(&key, story, rate, 2.0 + (i % 80) as f64, at);
-        snapshot.routes.insert(key, Arc::new(view));
-    }
-    let pattern = snapshot.agents[0].clone();
-    for i in snapshot.agents.len()..agents {
-        let mut agent = pattern.clone();
-        agent.connection = hedgerow_core::event::ConnectionId(1000 + i as u64);
-        agent.instance =
-            hedgerow_protocol::ids::InstanceId::from_u128(0x0194_c0de << 64 | i as u128);
-        agent.routes.truncate(2);
-        snapshot.agents.push(agent);
-    }
-    snapshot
-}
-
 /// Deterministic noise from -1 to 1.
 fn noise(seed: u64, step: u64) -> f64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ step.wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -535,6 +506,7 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         seconds_over_budget: 0,
         transitions: transitions(key, story, at),
         utilisation: None,
+        duplicates: None,
         switchback: None,
     }
 }

@@ -3,8 +3,8 @@
 use hedgerow_dashboard::{AgentsAt, PROTECTED_ROUTES, Settings, router};
 
 use crate::ask::{fleet_pages, get, pages};
-use crate::fleet;
 use crate::stage::{ADMIN, VIEWER};
+use crate::{big, fleet};
 
 const PAGES: [&str; 8] = [
     "/",
@@ -120,7 +120,7 @@ async fn u13_the_start_page_names_this_controller_for_agents() {
 #[tokio::test]
 async fn u08_the_kill_switch_of_any_dependency_is_found_by_its_name() {
     let (stage, _) = fleet_pages();
-    stage.publish(fleet::large(200, 12, 0));
+    stage.publish(big::snapshot(0));
     let router = router(stage, Settings::default());
     let page = get(&router, "/kill", ADMIN).await;
     assert!(page.body.contains("<option>service-0150</option>"));

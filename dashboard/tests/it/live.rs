@@ -6,22 +6,12 @@ use axum::Router;
 use axum::body::{Body, BodyDataStream};
 use axum::http::{Request, StatusCode, header};
 use futures::StreamExt as _;
-use hedgerow_dashboard::{OpenPages, Settings, router};
+use hedgerow_dashboard::{Settings, router};
 use tower::ServiceExt as _;
 
 use crate::ask::{fleet_pages, get, get_part};
-use crate::fleet;
-use crate::stage::{ADMIN, Stage};
-
-fn counted() -> (Stage, Router, OpenPages) {
-    let (stage, _) = fleet_pages();
-    let open_pages = OpenPages::default();
-    let settings = Settings {
-        open_pages: open_pages.clone(),
-        ..Settings::default()
-    };
-    (stage.clone(), router(stage, settings), open_pages)
-}
+use crate::stage::ADMIN;
+use crate::{big, fleet};
 
 async fn open(router: &Router, query: &str) -> (StatusCode, BodyDataStream) {
     let request = Request::builder()
@@ -36,7 +26,7 @@ async fn open(router: &Router, query: &str) -> (StatusCode, BodyDataStream) {
 
 #[tokio::test]
 async fn b81_200_tabs_opened_and_killed_leave_nothing() {
-    let (stage, router, open_pages) = counted();
+    let (stage, router) = fleet_pages();
     let mut tabs = Vec::new();
     for i in 0..200 {
         let query = ["page=overview", "page=agents", "page=frame", "page=alerts"][i % 4];
@@ -48,9 +38,9 @@ async fn b81_200_tabs_opened_and_killed_leave_nothing() {
         }
         tabs.push(body);
     }
-    assert_eq!(open_pages.count(), 200);
+    assert_eq!(stage.open_pages(), 200);
     drop(tabs);
-    assert_eq!(open_pages.count(), 0);
+    assert_eq!(stage.open_pages(), 0);
     // The controller goes on as before.
     stage.publish(fleet::snapshot(1));
     assert_eq!(get(&router, "/", ADMIN).await.status, StatusCode::OK);
@@ -58,7 +48,7 @@ async fn b81_200_tabs_opened_and_killed_leave_nothing() {
 
 #[tokio::test]
 async fn b81_a_stream_that_ends_by_itself_is_not_counted_on() {
-    let (stage, router, open_pages) = counted();
+    let (stage, router) = fleet_pages();
     let (_, body) = open(&router, "page=frame").await;
     stage.state(|s| s.signed_out.push(ADMIN.into()));
     stage.publish(fleet::snapshot(1));
@@ -66,7 +56,7 @@ async fn b81_a_stream_that_ends_by_itself_is_not_counted_on() {
     tokio::time::timeout(Duration::from_secs(20), read)
         .await
         .unwrap();
-    assert_eq!(open_pages.count(), 0);
+    assert_eq!(stage.open_pages(), 0);
 }
 
 /// The value of an attribute of the element that holds the stream.
@@ -98,7 +88,7 @@ async fn b82_a_panel_swapped_ten_times_holds_one_stream() {
 
 #[tokio::test]
 async fn b84_a_dependency_that_goes_while_its_page_is_open_ends_the_stream_with_a_word() {
-    let (stage, router, open_pages) = counted();
+    let (stage, router) = fleet_pages();
     let (status, body) = open(&router, "page=route&dependency=geo&operation=lookup").await;
     assert_eq!(status, StatusCode::OK);
     let publisher = stage.clone();
@@ -118,7 +108,7 @@ async fn b84_a_dependency_that_goes_while_its_page_is_open_ends_the_stream_with_
     let last = all.trim_end().rsplit("\n\n").next().unwrap();
     assert!(last.contains("event: gone"), "{last}");
     assert!(last.contains("geo lookup is gone: no agent reports it any more"));
-    assert_eq!(open_pages.count(), 0);
+    assert_eq!(stage.open_pages(), 0);
     // Whoever asks again all the same is told at once that there is nothing: no storm.
     let (again, _) = open(&router, "page=route&dependency=geo&operation=lookup").await;
     assert_eq!(again, StatusCode::NO_CONTENT);
@@ -126,7 +116,7 @@ async fn b84_a_dependency_that_goes_while_its_page_is_open_ends_the_stream_with_
 
 #[tokio::test]
 async fn b84_after_a_restart_a_route_is_waited_for_not_given_up() {
-    let (stage, router, _) = counted();
+    let (stage, router) = fleet_pages();
     let mut snapshot = fleet::snapshot(0);
     snapshot.routes.remove(&fleet::route("geo", "lookup"));
     snapshot.started = snapshot.at;
@@ -149,7 +139,7 @@ async fn b84_after_a_restart_a_route_is_waited_for_not_given_up() {
 #[tokio::test]
 async fn u01_a_thousand_rows_are_sent_in_turn_and_in_pieces() {
     let (stage, _) = fleet_pages();
-    let publish = |second| stage.publish(fleet::large(1000, 20, second));
+    let publish = |second| stage.publish(big::snapshot(second));
     publish(0);
     let router = router(stage.clone(), Settings::default());
     let page = get(&router, "/", ADMIN).await;

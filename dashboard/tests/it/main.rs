@@ -6,6 +6,7 @@
 mod access;
 mod alerts;
 mod ask;
+mod big;
 mod clients;
 mod controller;
 mod doors;

@@ -178,7 +178,7 @@ async fn u04_every_chart_has_a_title_words_and_a_table() {
         for part in [
             "<title id=",
             "<desc id=",
-            "role=\"img\"",
+            "role=\"group\"",
             "<details",
             "<th scope=\"col\"",
             "class=\"offspan\"",

@@ -37,6 +37,8 @@ pub(crate) const PASSWORD: &str = "correct horse";
 pub(crate) struct Stage {
     published: watch::Sender<Arc<FleetSnapshot>>,
     state: Arc<Mutex<State>>,
+    /// Every stream of snapshots holds a clone of the inner one, and a clone of the stage does not.
+    page: Arc<Arc<()>>,
 }
 
 #[derive(Default)]
@@ -98,6 +100,7 @@ impl Stage {
         Self {
             published: watch::Sender::new(Arc::new(snapshot)),
             state: Arc::new(Mutex::new(state)),
+            page: Arc::default(),
         }
     }
 
@@ -147,6 +150,11 @@ impl Stage {
 
     pub(crate) fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
         read(&mut self.state.lock().unwrap())
+    }
+
+    /// Pages that are open: streams of snapshots that somebody holds.
+    pub(crate) fn open_pages(&self) -> usize {
+        Arc::strong_count(&*self.page) - 1
     }
 
     fn allow(operator: &Operator, needed: Role) -> Result<(), ActError> {
@@ -205,11 +213,15 @@ impl Backend for Stage {
     }
 
     fn snapshots(&self) -> BoxStream<'static, Arc<FleetSnapshot>> {
-        stream::unfold(self.published.subscribe(), |mut news| async move {
-            news.changed().await.ok()?;
-            let snapshot = news.borrow_and_update().clone();
-            Some((snapshot, news))
-        })
+        let page = Arc::clone(&*self.page);
+        stream::unfold(
+            (self.published.subscribe(), page),
+            |(mut news, page)| async move {
+                news.changed().await.ok()?;
+                let snapshot = news.borrow_and_update().clone();
+                Some((snapshot, (news, page)))
+            },
+        )
         .boxed()
     }
 
