@@ -117,9 +117,11 @@ impl App {
             &leaving,
         );
         resting.push(keep_fresh(&identities, &auth, &leaving));
-        let router = http::router(
-            &settings, http_at, &engine, &store, auth, directory, &metrics,
-        );
+        let at = http::At {
+            http: http_at,
+            grpc: grpc_at,
+        };
+        let router = http::router(&settings, at, &engine, &store, auth, directory, &metrics);
         let limits = HttpLimits::default();
         let pages = serve_http(http, http_tls, router, limits, leaving.clone());
         let agents = Server {

@@ -51,6 +51,22 @@ impl Store {
         &self.pool
     }
 
+    /// How large it is on disk, in bytes: the file, and its write-ahead log.
+    pub async fn bytes(&self) -> Result<u64, StoreError> {
+        let file: String =
+            sqlx::query_scalar("SELECT file FROM pragma_database_list WHERE name = 'main'")
+                .fetch_one(self.pool())
+                .await?;
+        let mut bytes = 0;
+        for path in [file.clone(), format!("{file}-wal")] {
+            // Without a log nothing has been written since the last one was taken in.
+            if let Ok(found) = tokio::fs::metadata(path).await {
+                bytes += found.len();
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Closes the file; waits for what is under way.
     pub async fn close(&self) {
         self.writer.close().await;

@@ -25,6 +25,7 @@ use crate::acts::Acting;
 use crate::alerts::Receivers;
 use crate::auth::Auth;
 use crate::engine::Engine;
+use crate::process;
 use crate::store::{self, Store};
 use crate::telemetry::{Metrics, OpenPage};
 
@@ -291,10 +292,8 @@ impl Backend for Ui {
     }
 
     async fn process(&self) -> ProcessView {
-        ProcessView {
-            open_pages: self.metrics.pages_open.get().unsigned_abs(),
-            ..ProcessView::default()
-        }
+        let open_pages = self.metrics.pages_open.get().unsigned_abs();
+        process::view(&self.engine, &self.store, open_pages).await
     }
 
     async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {

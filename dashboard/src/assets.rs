@@ -12,10 +12,11 @@ use include_dir::{Dir, include_dir};
 static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/assets");
 
 /// Files that pages load, in an order in which each is named only by later ones.
-const SERVED: [(&str, &str, &str); 5] = [
+const SERVED: [(&str, &str, &str); 6] = [
     ("vendor/ibm-plex-sans.woff2", "ibm-plex-sans", "woff2"),
     ("icon.svg", "icon", "svg"),
     ("vendor/htmx-4.0.1-sse.js", "htmx", "js"),
+    ("early.js", "early", "js"),
     ("app.js", "app", "js"),
     ("app.css", "app", "css"),
 ];

@@ -1,176 +1,90 @@
 //! One event stream for each open page: as the controller publishes, the parts that changed are
 //! sent, and nothing else.
 
-mod pace;
+mod open;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use hedgerow_core::view::FleetSnapshot;
-use hedgerow_protocol::ids::RouteKey;
-use hedgerow_protocol::policy::PolicyScope;
-use serde::Deserialize;
 
 use crate::backend::Backend;
 use crate::fragment::{Fragment, When};
 use crate::guard::Viewer;
-use crate::pages::agents::AgentsQuery;
-use crate::pages::kill::KillQuery;
-use crate::pages::overview::{Overview, OverviewQuery};
-use crate::pages::policies::PoliciesQuery;
-use crate::pages::{agents, alerts, dependency, frame, kill, policies, policy};
+use crate::pages::overview::Start;
 use crate::router::App;
-use pace::Pace;
+use open::{LiveQuery, Open};
 
 /// How often a comment is sent where nothing else is, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// A first word for the browser: try again after so long when the stream ends.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// What the stream's page is.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct LiveQuery {
-    page: String,
-    q: String,
-    sort: String,
-    dependency: String,
-    operation: String,
-    scope: String,
-    seen: String,
-}
-
-/// A page that is open somewhere.
-enum Open {
-    Overview {
-        query: OverviewQuery,
-        order: Vec<RouteKey>,
-    },
-    Route(RouteKey),
-    /// A route that no agent had reported when its page was opened.
-    Awaited(RouteKey),
-    Kill(KillQuery),
-    Agents(AgentsQuery),
-    Alerts,
-    Policy(PolicyScope, String),
-    Policies(PoliciesQuery),
-    /// Only what every page has.
-    Frame,
-}
-
-impl Open {
-    fn new(query: LiveQuery) -> Option<Self> {
-        Some(match query.page.as_str() {
-            "overview" => Self::Overview {
-                query: OverviewQuery {
-                    q: query.q,
-                    sort: query.sort,
-                },
-                order: Vec::new(),
-            },
-            "route" => Self::Route(RouteKey::new(&query.dependency, &query.operation).ok()?),
-            "awaited" => Self::Awaited(RouteKey::new(&query.dependency, &query.operation).ok()?),
-            "kill" => Self::Kill(KillQuery {
-                scope: query.scope,
-                dependency: query.dependency,
-            }),
-            "agents" => Self::Agents(AgentsQuery { q: query.q }),
-            "alerts" => Self::Alerts,
-            "policy" => Self::Policy(query.dependency.parse().ok()?, query.seen),
-            "policies" => Self::Policies(PoliciesQuery {
-                q: query.q,
-                page: query.sort.parse().unwrap_or_default(),
-                seen: query.seen,
-                ..PoliciesQuery::default()
-            }),
-            "" | "frame" => Self::Frame,
-            _ => return None,
-        })
-    }
-
-    async fn fragments<B: Backend>(
-        &mut self,
-        backend: &B,
-        snapshot: &FleetSnapshot,
-        viewer: &Viewer,
-    ) -> Vec<Fragment> {
-        let mut out = frame::fragments(snapshot);
-        match self {
-            Self::Overview { query, order } => {
-                let overview = Overview::new(snapshot, query);
-                // The rows' order is kept while the same rows are there: nothing moves under the
-                // pointer because a figure changed a little.
-                if overview.same_rows(order) {
-                    out.extend(overview.row_fragments());
-                } else {
-                    *order = overview.order();
-                    out.push(overview.fleet_fragment().when(When::Always));
-                    out.extend(
-                        overview
-                            .row_fragments()
-                            .into_iter()
-                            .map(|row| row.when(When::Covered)),
-                    );
-                }
-            }
-            Self::Route(route) => {
-                out.extend(dependency::fragments(backend, snapshot, route, viewer).await);
-            }
-            Self::Awaited(route) => {
-                out.extend(dependency::arrived(backend, snapshot, route, viewer).await);
-            }
-            Self::Kill(query) => out.extend(kill::fragments(snapshot, query)),
-            Self::Agents(query) => out.extend(agents::fragments(snapshot, query)),
-            Self::Alerts => out.extend(alerts::fragments(backend, snapshot).await),
-            Self::Policy(scope, seen) => {
-                out.extend(policy::fragments(snapshot, scope, viewer, seen));
-            }
-            Self::Policies(query) => out.extend(policies::fragments(snapshot, query)),
-            Self::Frame => {}
-        }
-        out
-    }
-}
+/// The event that tells a page that what it is about is gone: it does not come back for more.
+const GONE: &str = "gone";
 
 struct Stream<B> {
-    backend: B,
+    app: App<B>,
     viewer: Viewer,
     snapshots: BoxStream<'static, Arc<FleetSnapshot>>,
     open: Open,
-    pace: Pace,
-    /// What of the last snapshot is still to be sent.
-    waiting: VecDeque<String>,
+    /// Hash of what was last sent for each element.
+    sent: HashMap<String, u64>,
+    /// Messages of one snapshot that are not out yet.
+    messages: VecDeque<String>,
+    ended: bool,
 }
 
 impl<B: Backend> Stream<B> {
-    /// The next message; None ends the stream: the controller stops, or the session is over.
-    async fn next(&mut self) -> Option<String> {
-        if let Some(message) = self.waiting.pop_front() {
-            tokio::time::sleep(pace::PAUSE).await;
-            return Some(message);
-        }
+    /// The next event; None ends the stream: the controller stops, the session is over, or what the
+    /// page is about is gone.
+    async fn next(&mut self) -> Option<Event> {
         loop {
+            if let Some(message) = self.messages.pop_front() {
+                return Some(Event::default().data(message));
+            }
+            if self.ended {
+                return None;
+            }
             let snapshot = self.snapshots.next().await?;
             // Before anything is sent: a stream ends with its session, and another role holds from
             // the next message on (S12).
-            self.viewer.operator = self.backend.operator(&self.viewer.session).await?;
-            let fragments = self
-                .open
-                .fragments(&self.backend, &snapshot, &self.viewer)
-                .await;
-            self.waiting = self.pace.messages(&fragments).into();
-            if let Some(message) = self.waiting.pop_front() {
-                return Some(message);
+            let backend = &self.app.backend;
+            self.viewer.operator = backend.operator(&self.viewer.session).await?;
+            if let Some(words) = self.open.gone(&snapshot) {
+                self.ended = true;
+                return Some(Event::default().event(GONE).data(words));
             }
+            let parts = self
+                .open
+                .fragments(&self.app, &snapshot, &self.viewer)
+                .await;
+            self.messages = parts.into_iter().filter_map(|it| self.write(it)).collect();
         }
+    }
+
+    /// Those of a message that have to be sent; None: nothing has.
+    fn write(&mut self, fragments: Vec<Fragment>) -> Option<String> {
+        let mut message = String::new();
+        for fragment in fragments {
+            if fragment.when == When::Changed {
+                let mut hasher = DefaultHasher::new();
+                fragment.html.hash(&mut hasher);
+                let hash = hasher.finish();
+                if self.sent.insert(fragment.id.clone(), hash) == Some(hash) {
+                    continue;
+                }
+            }
+            fragment.write(&mut message);
+        }
+        Some(message).filter(|message| !message.is_empty())
     }
 }
 
@@ -179,31 +93,39 @@ pub(crate) async fn stream<B: Backend>(
     State(app): State<App<B>>,
     Extension(viewer): Extension<Viewer>,
     Query(query): Query<LiveQuery>,
+    headers: HeaderMap,
+    uri: Uri,
 ) -> Response {
-    let Some(open) = Open::new(query) else {
+    let start = Start::new(&app.settings, &headers, &uri);
+    let Some(mut open) = Open::new(query, start) else {
         return (
             StatusCode::BAD_REQUEST,
-            "page: expected overview, route, kill, agents, alerts or frame, with the page's own query",
+            "page: expected overview, route, kill, agents, alerts, receivers, controller, policy \
+             or frame, with the page's own query",
         )
             .into_response();
     };
+    let now = app.backend.snapshot();
+    if open.gone(&now).is_some() {
+        // What an event source takes for the end, and does not ask again after.
+        return StatusCode::NO_CONTENT.into_response();
+    }
     let stream = Stream {
         // The present one first: a page that was away for a while is put right at once.
-        snapshots: stream::iter([app.backend.snapshot()])
-            .chain(app.backend.snapshots())
-            .boxed(),
-        backend: app.backend,
+        snapshots: stream::iter([now]).chain(app.backend.snapshots()).boxed(),
+        app,
         viewer,
         open,
-        pace: Pace::default(),
-        waiting: VecDeque::new(),
+        sent: HashMap::new(),
+        messages: VecDeque::new(),
+        ended: false,
     };
     let hello = stream::iter([Ok::<_, Infallible>(
         Event::default().retry(RETRY).comment("hello"),
     )]);
     let messages = stream::unfold(stream, |mut stream| async move {
-        let message = stream.next().await?;
-        Some((Ok(Event::default().data(message)), stream))
+        let event = stream.next().await?;
+        Some((Ok(event), stream))
     });
     let sse = Sse::new(hello.chain(messages))
         .keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("still here"));

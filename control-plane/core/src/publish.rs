@@ -258,6 +258,7 @@ impl Controller {
                 ..point(now, decision.figures.as_ref(), decision.mode)
             };
             let mut course = Vec::with_capacity(COURSE_MAX);
+            route.brief.take(&point);
             let kept = (COURSE_MAX - 1).min(route.course.len());
             course.extend_from_slice(&route.course[route.course.len() - kept..]);
             course.push(point);
@@ -309,6 +310,7 @@ fn route_view(key: &RouteKey, stamp: Stamp, route: &Route) -> RouteView {
         refusals: route.census.refusals.clone(),
         replicas: route.replicas.clone(),
         course: Arc::clone(&route.course),
+        brief: route.brief.points(),
         marks: route.marks.iter().cloned().collect(),
         totals: route.totals,
         seconds_over_budget: route.seconds_over_budget,

@@ -8,6 +8,7 @@ use hedgerow_protocol::ids::{Epoch, ModeSequence, PoolName, ReplicaName, Revisio
 use hedgerow_protocol::report::{RouteReport, Totals};
 
 use crate::alert::duplicates::{Duplicates, Sent};
+use crate::brief::Brief;
 use crate::decide::Decision;
 use crate::effect::{ModeState, Transition};
 use crate::event::ConnectionId;
@@ -138,6 +139,7 @@ pub(crate) struct Route {
     pub(crate) totals: Totals,
     pub(crate) seconds_over_budget: u64,
     pub(crate) course: Arc<Vec<Point>>,
+    pub(crate) brief: Brief,
     /// When a point was last given to the store.
     pub(crate) stored_point: Option<Moment>,
     /// The minute under way, for replay.
@@ -199,6 +201,7 @@ impl Route {
             totals: Totals::default(),
             seconds_over_budget: 0,
             course: Arc::default(),
+            brief: Brief::default(),
             stored_point: None,
             minute: Open::default(),
             replicas: Vec::new(),

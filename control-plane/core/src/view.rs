@@ -162,6 +162,10 @@ pub struct RouteView {
     pub replicas: Vec<ReplicaView>,
     /// The last 10 minutes, a point each 2 s, oldest first.
     pub course: Arc<Vec<Point>>,
+    /// The last 15 minutes in brief, a point each 15 s that is over, oldest first: of each the highest
+    /// p99 and hedge rate, and whether hedging was allowed all the time. Not in the JSON.
+    #[serde(skip)]
+    pub brief: Arc<Vec<Point>>,
     /// What happened in that time, oldest first.
     pub marks: Vec<Mark>,
     /// Counted by the fleet since this controller started.

@@ -16,10 +16,17 @@ use crate::store::Store;
 use crate::telemetry::{self, Health, Metrics};
 use crate::ui::Ui;
 
+/// Where this controller listens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At {
+    pub(super) http: SocketAddr,
+    pub(super) grpc: SocketAddr,
+}
+
 /// Pages, API, metrics and health.
 pub(super) fn router(
     settings: &Settings,
-    address: SocketAddr,
+    at: At,
     engine: &Engine,
     store: &Store,
     auth: Auth,
@@ -40,7 +47,11 @@ pub(super) fn router(
     };
     let pages = dashboard::Settings {
         secure_cookies: is_https(settings),
-        hosts: hosts(settings, address),
+        hosts: hosts(settings, at.http),
+        agents: Some(dashboard::AgentsAt {
+            port: at.grpc.port(),
+            tls: settings.grpc.tls.is_some(),
+        }),
     };
     let ui =
         Ui::new(engine.clone(), store.clone(), auth, metrics.clone()).with_receivers(receivers);

@@ -137,6 +137,15 @@ impl Store {
         Ok(waiting)
     }
 
+    /// How many notices wait, for whatever receiver.
+    pub(crate) async fn outbox_depth(&self) -> Result<u64, StoreError> {
+        let waiting: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM outbox WHERE state = 'waiting'")
+                .fetch_one(self.pool())
+                .await?;
+        Ok(waiting.unsigned_abs())
+    }
+
     /// The receiver took it.
     pub(crate) async fn outbox_delivered(&self, id: i64, now: Moment) -> Result<(), StoreError> {
         query(

@@ -487,6 +487,15 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         })
         .collect();
     let last = *course.last().unwrap();
+    // A point each 15 s that is over, of a quarter of an hour.
+    let brief: Vec<Point> = (1..=60)
+        .rev()
+        .map(|i| {
+            let end = at.as_millis() / 15_000 * 15_000;
+            let of = Moment::from_millis(end - i * 15_000);
+            point(story, rate, p50, of, at, seed)
+        })
+        .collect();
     let silent = story == Story::Silent;
     let mut figures = (!silent).then(|| figures(story, &last, rate));
     if let Some(f) = figures.as_mut().filter(|_| !mode_of(story).hedges()) {
@@ -518,6 +527,7 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         refusals: Vec::new(),
         replicas: replicas(key, story, rate, p50),
         course: Arc::new(course),
+        brief: Arc::new(brief),
         marks: marks(story, at),
         totals: totals(story, rate),
         seconds_over_budget: 0,

@@ -63,6 +63,10 @@ fn dress(stage: &Stage) {
             revision.actor = actor();
             revision.reason = HOSTILE.into();
         }
+        for receiver in &mut s.receivers {
+            receiver.to = HOSTILE.into();
+            receiver.last_error = Some(HOSTILE.into());
+        }
         let row = AuditRow {
             at: fleet::START,
             actor: actor(),
@@ -107,6 +111,8 @@ async fn s07_hostile_text_is_shown_and_does_nothing_on_every_page() {
         "/agents",
         "/alerts",
         "/record",
+        "/receivers",
+        "/controller",
     ] {
         harmless(path, &get(&router, path, ADMIN).await.body);
     }
@@ -124,6 +130,8 @@ async fn s07_hostile_text_cannot_break_out_of_the_event_stream() {
         "page=kill",
         "page=policies",
         "page=policy&dependency=catalog",
+        "page=receivers",
+        "page=controller",
     ] {
         let stream = stream_start(&router, &format!("/live?{query}"), ADMIN, 60).await;
         harmless(query, &stream);

@@ -310,7 +310,10 @@ async fn s12_another_role_holds_on_a_page_that_is_open_and_a_session_that_is_ove
     stage.state(|s| s.demoted.push(EDITOR.into()));
     stage.publish(fleet::snapshot(1));
     let next = next_message(&mut stream).await.unwrap();
-    assert!(next.contains("hx-target=\"#verdict\"") && !next.contains(ACTS));
+    assert!(
+        !next.contains(ACTS) && next.contains("hx-target=\"#verdict\""),
+        "{next}"
+    );
     stage.state(|s| s.signed_out.push(EDITOR.into()));
     stage.publish(fleet::snapshot(2));
     assert_eq!(next_message(&mut stream).await, None);

@@ -4,19 +4,26 @@
 )]
 
 mod access;
+mod alerts;
 mod ask;
+mod big;
 mod clients;
+mod controller;
 mod doors;
 mod editor;
 mod fleet;
 mod forms;
 mod fragments;
+mod frame;
 mod hostile;
 mod keys;
 mod kill;
 mod lately;
+mod live;
 mod overview;
 mod policies;
+mod receivers;
+mod record;
 mod rollout;
 mod sso;
 mod stage;

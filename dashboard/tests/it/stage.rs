@@ -10,7 +10,10 @@ use hedgerow_core::effect::{AuditRow, KillState, OrderError, SilenceDraft, Silen
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
-use hedgerow_core::view::{Acked, FleetSnapshot, KillView, Point, PolicyView, RolloutView};
+use hedgerow_core::view::{
+    Acked, Acknowledgement, AlertView, FleetSnapshot, KillView, Point, PolicyView, RolloutView,
+    SilenceView,
+};
 use hedgerow_core::whatif::{Latencies, Replay};
 use hedgerow_dashboard::backend::{
     AccessChange, AccessChanged, AccessView, ActError, Backend, Delivery, Operator, PolicyRevision,
@@ -38,6 +41,8 @@ pub(crate) const PASSWORD: &str = "correct horse";
 pub(crate) struct Stage {
     published: watch::Sender<Arc<FleetSnapshot>>,
     state: Arc<Mutex<State>>,
+    /// Every stream of snapshots holds a clone of the inner one, and a clone of the stage does not.
+    page: Arc<Arc<()>>,
 }
 
 #[derive(Default)]
@@ -53,6 +58,14 @@ pub(crate) struct State {
     /// Of the newest policy.
     pub(crate) rollout: Option<RolloutView>,
     pub(crate) link_spent: bool,
+    pub(crate) silences: Vec<SilenceView>,
+    /// Episode, and who works on it.
+    pub(crate) acknowledged: Vec<(String, Acknowledgement)>,
+    /// Names of receivers that were sent a test.
+    pub(crate) tested: Vec<String>,
+    pub(crate) receivers: Vec<ReceiverView>,
+    /// The store does not answer.
+    pub(crate) store_away: bool,
     /// Who may come in.
     pub(crate) access: AccessView,
     /// Changes of it that were asked for, each with its reason.
@@ -92,9 +105,11 @@ impl Stage {
             );
         }
         state.record = told::record();
+        state.receivers = told::receivers(fleet::START);
         Self {
             published: watch::Sender::new(Arc::new(snapshot)),
             state: Arc::new(Mutex::new(state)),
+            page: Arc::default(),
         }
     }
 
@@ -127,6 +142,16 @@ impl Stage {
             };
             snapshot.policies.insert(scope.clone(), view);
         }
+        snapshot.silences.clone_from(&state.silences);
+        for alert in &mut snapshot.alerts {
+            let matching = state.silences.iter().find(|s| matches(s, alert));
+            alert.silenced = matching.map(|s| s.id);
+            let taken = state.acknowledged.iter().rev();
+            alert.acknowledged = taken
+                .filter(|(id, _)| *id == alert.state.id)
+                .map(|(_, by)| by.clone())
+                .next();
+        }
         let m = snapshot.agents.len() as u64;
         snapshot.kills = state
             .kills
@@ -140,6 +165,11 @@ impl Stage {
 
     pub(crate) fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
         read(&mut self.state.lock().unwrap())
+    }
+
+    /// Pages that are open: streams of snapshots that somebody holds.
+    pub(crate) fn open_pages(&self) -> usize {
+        Arc::strong_count(&*self.page) - 1
     }
 
     fn allow(operator: &Operator, needed: Role) -> Result<(), ActError> {
@@ -179,17 +209,38 @@ fn catalog() -> PolicyScope {
     fleet::dependency("catalog").into()
 }
 
+fn matches(silence: &SilenceView, alert: &AlertView) -> bool {
+    let (it, state) = (&silence.matches, &alert.state);
+    it.rule.is_none_or(|rule| rule == state.rule)
+        && it
+            .dependency
+            .as_ref()
+            .is_none_or(|name| *name == state.route.dependency)
+        && it
+            .operation
+            .as_ref()
+            .is_none_or(|name| *name == state.route.operation)
+        && it
+            .replica
+            .as_ref()
+            .is_none_or(|name| Some(name) == state.replica.as_ref())
+}
+
 impl Backend for Stage {
     fn snapshot(&self) -> Arc<FleetSnapshot> {
         self.published.borrow().clone()
     }
 
     fn snapshots(&self) -> BoxStream<'static, Arc<FleetSnapshot>> {
-        stream::unfold(self.published.subscribe(), |mut news| async move {
-            news.changed().await.ok()?;
-            let snapshot = news.borrow_and_update().clone();
-            Some((snapshot, news))
-        })
+        let page = Arc::clone(&*self.page);
+        stream::unfold(
+            (self.published.subscribe(), page),
+            |(mut news, page)| async move {
+                news.changed().await.ok()?;
+                let snapshot = news.borrow_and_update().clone();
+                Some((snapshot, (news, page)))
+            },
+        )
         .boxed()
     }
 
@@ -426,50 +477,123 @@ impl Backend for Stage {
     async fn silence(
         &self,
         operator: &Operator,
-        _: SilenceDraft,
+        draft: SilenceDraft,
         reason: &str,
     ) -> Result<SilenceId, ActError> {
         Self::allow(operator, Role::Operator)?;
         if reason.is_empty() {
             return Err(OrderError::NoReason.into());
         }
-        Ok(SilenceId(1))
+        let since = self.snapshot().at;
+        let id = self.state(|s| {
+            let id = SilenceId(s.silences.iter().map(|it| it.id.0).max().unwrap_or(0) + 1);
+            s.silences.push(SilenceView {
+                id,
+                ends: since.plus(draft.lasts),
+                matches: draft,
+                actor: operator.actor(),
+                reason: reason.into(),
+                since,
+            });
+            id
+        });
+        self.republish();
+        Ok(id)
     }
 
     async fn end_silence(
         &self,
         operator: &Operator,
-        _: SilenceId,
-        _: &str,
+        silence: SilenceId,
+        reason: &str,
     ) -> Result<(), ActError> {
-        Self::allow(operator, Role::Operator)
+        Self::allow(operator, Role::Operator)?;
+        if reason.is_empty() {
+            return Err(OrderError::NoReason.into());
+        }
+        let known = self.state(|s| {
+            let before = s.silences.len();
+            s.silences.retain(|it| it.id != silence);
+            s.silences.len() < before
+        });
+        if !known {
+            let problem = format!("no silence {} is in force", silence.0);
+            return Err(ActError::Unknown(problem));
+        }
+        self.republish();
+        Ok(())
     }
 
     async fn acknowledge(
         &self,
         operator: &Operator,
-        _: &str,
-        _: Option<Duration>,
-        _: &str,
+        alert: &str,
+        lasts: Option<Duration>,
+        comment: &str,
     ) -> Result<(), ActError> {
-        Self::allow(operator, Role::Operator)
+        Self::allow(operator, Role::Operator)?;
+        if comment.is_empty() {
+            return Err(OrderError::NoReason.into());
+        }
+        let snapshot = self.snapshot();
+        if !snapshot.alerts.iter().any(|a| a.state.id == alert) {
+            return Err(ActError::Unknown(format!("no alert {alert} is known")));
+        }
+        self.state(|s| {
+            let by = Acknowledgement {
+                actor: operator.actor(),
+                comment: comment.into(),
+                at: snapshot.at,
+                until: lasts.map(|it| snapshot.at.plus(it)),
+            };
+            s.acknowledged.push((alert.to_owned(), by));
+        });
+        self.republish();
+        Ok(())
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
-        Ok(Vec::new())
+        Ok(self.state(|s| s.receivers.clone()))
     }
 
-    async fn test_receiver(&self, operator: &Operator, _: &str) -> Result<TestOutcome, ActError> {
+    async fn test_receiver(
+        &self,
+        operator: &Operator,
+        receiver: &str,
+    ) -> Result<TestOutcome, ActError> {
         Self::allow(operator, Role::Operator)?;
-        Ok(TestOutcome {
-            delivered: true,
-            status: "204".into(),
-            took: Duration::from_millis(12),
+        if !self.state(|s| s.receivers.iter().any(|it| it.name == receiver)) {
+            let problem = format!("no receiver {receiver:?} is configured");
+            return Err(ActError::Unknown(problem));
+        }
+        self.state(|s| s.tested.push(receiver.to_owned()));
+        let took = Duration::from_millis(12);
+        Ok(if receiver == "chat" {
+            TestOutcome {
+                delivered: false,
+                status: "connection refused".into(),
+                took,
+            }
+        } else {
+            TestOutcome {
+                delivered: true,
+                status: "204".into(),
+                took,
+            }
         })
     }
 
     async fn process(&self) -> ProcessView {
-        ProcessView::default()
+        ProcessView {
+            version: "0.1.0".into(),
+            name: "hedgerow-1".into(),
+            leader: true,
+            store_bytes: Some(48_300_032),
+            outbox_depth: 1,
+            open_pages: 3,
+            resident_bytes: Some(212_000_000),
+            report_lag_ms: Some(3.4),
+        }
     }
 
     async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {
@@ -509,16 +633,28 @@ impl Backend for Stage {
     }
 
     async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {
+        if self.state(|s| s.store_away) {
+            return Err(StoreError("disk I/O error".into()));
+        }
+        let about = |row: &AuditRow| {
+            query.dependency.as_ref().is_none_or(|name| {
+                let name = name.as_str();
+                row.target == name || row.target.starts_with(&format!("{name} "))
+            })
+        };
+        let acts = |row: &AuditRow| {
+            query.action.as_ref().is_none_or(|action| {
+                row.action == *action || row.action.starts_with(&format!("{action}."))
+            })
+        };
         Ok(self.state(|s| {
             s.record
                 .iter()
                 .filter(|(n, _)| query.before.is_none_or(|before| *n < before))
-                .filter(|(_, row)| {
-                    query
-                        .dependency
-                        .as_ref()
-                        .is_none_or(|d| row.target.starts_with(d.as_str()))
-                })
+                .filter(|(_, row)| about(row) && acts(row))
+                .filter(|(_, row)| query.actor.as_ref().is_none_or(|it| row.actor.name == *it))
+                .filter(|(_, row)| query.since.is_none_or(|since| row.at >= since))
+                .filter(|(_, row)| query.until.is_none_or(|until| row.at < until))
                 .take(query.limit as usize)
                 .cloned()
                 .collect()
