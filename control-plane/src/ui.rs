@@ -220,11 +220,13 @@ impl Backend for Ui {
 
     async fn history(
         &self,
-        _route: &RouteKey,
-        _since: Moment,
-        _points: u32,
+        route: &RouteKey,
+        since: Moment,
+        points: u32,
     ) -> Result<Vec<Point>, StoreError> {
-        Ok(Vec::new())
+        let until = self.engine.clock().now();
+        let course = self.store.history(route, since, until, points).await;
+        course.map_err(|e| unreadable(&e))
     }
 
     async fn silence(

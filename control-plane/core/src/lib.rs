@@ -18,6 +18,7 @@ mod pools;
 mod publish;
 mod push;
 mod quarantine;
+mod replicas;
 pub mod rollout;
 mod route;
 mod rules;
