@@ -22,6 +22,8 @@ use crate::backend::Backend;
 use crate::fragment::{Fragment, When};
 use crate::guard::Viewer;
 use crate::pages::agents::AgentsQuery;
+use crate::pages::dependency::range::Range;
+use crate::pages::dependency::watch::Watched;
 use crate::pages::kill::KillQuery;
 use crate::pages::overview::{Overview, OverviewQuery};
 use crate::pages::{agents, alerts, dependency, frame, kill, policy};
@@ -45,6 +47,9 @@ pub(crate) struct LiveQuery {
     dependency: String,
     operation: String,
     scope: String,
+    range: String,
+    state: String,
+    n: usize,
 }
 
 /// A page that is open somewhere.
@@ -53,9 +58,9 @@ enum Open {
         query: OverviewQuery,
         order: Vec<RouteKey>,
     },
-    Route(RouteKey),
+    Route(Box<Watched>),
     /// A route that no agent had reported when its page was opened.
-    Awaited(RouteKey),
+    Awaited(Box<Watched>),
     Kill(KillQuery),
     Agents(AgentsQuery),
     Alerts,
@@ -66,6 +71,10 @@ enum Open {
 
 impl Open {
     fn new(query: LiveQuery) -> Option<Self> {
+        let watched = || {
+            let route = RouteKey::new(&query.dependency, &query.operation).ok()?;
+            Some(Box::new(Watched::new(route, Range::parse(&query.range))))
+        };
         Some(match query.page.as_str() {
             "overview" => Self::Overview {
                 query: OverviewQuery {
@@ -74,13 +83,18 @@ impl Open {
                 },
                 order: Vec::new(),
             },
-            "route" => Self::Route(RouteKey::new(&query.dependency, &query.operation).ok()?),
-            "awaited" => Self::Awaited(RouteKey::new(&query.dependency, &query.operation).ok()?),
+            "route" => Self::Route(watched()?),
+            "awaited" => Self::Awaited(watched()?),
             "kill" => Self::Kill(KillQuery {
                 scope: query.scope,
                 dependency: query.dependency,
             }),
-            "agents" => Self::Agents(AgentsQuery { q: query.q }),
+            "agents" => Self::Agents(AgentsQuery {
+                q: query.q,
+                state: query.state,
+                sort: query.sort,
+                n: query.n,
+            }),
             "alerts" => Self::Alerts,
             "policy" => Self::Policy(query.dependency.parse().ok()?),
             "" | "frame" => Self::Frame,
@@ -113,11 +127,11 @@ impl Open {
                     );
                 }
             }
-            Self::Route(route) => {
-                out.extend(dependency::fragments(backend, snapshot, route, viewer).await);
+            Self::Route(watched) => {
+                out.extend(dependency::fragments(backend, snapshot, watched, viewer).await);
             }
-            Self::Awaited(route) => {
-                out.extend(dependency::arrived(backend, snapshot, route, viewer).await);
+            Self::Awaited(watched) => {
+                out.extend(dependency::arrived(backend, snapshot, watched, viewer).await);
             }
             Self::Kill(query) => out.extend(kill::fragments(snapshot, query)),
             Self::Agents(query) => out.extend(agents::fragments(snapshot, query)),

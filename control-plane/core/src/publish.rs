@@ -320,6 +320,7 @@ fn route_view(key: &RouteKey, stamp: Stamp, route: &Route) -> RouteView {
         seconds_over_budget: route.seconds_over_budget,
         transitions: route.transitions.iter().cloned().collect(),
         utilisation: None,
+        duplicates: None,
         switchback: route.switchbacks.last.clone(),
     }
 }

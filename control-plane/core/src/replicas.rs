@@ -109,8 +109,9 @@ impl Measure {
         }
         // The best quarter: what is usual, also where half of the replicas are bad for half of the
         // time.
-        known.sort_by(|a, b| (a * self.sign).total_cmp(&(b * self.sign)));
-        let usual = known[known.len() / 4];
+        let quarter = known.len() / 4;
+        let order = |a: &f64, b: &f64| (a * self.sign).total_cmp(&(b * self.sign));
+        let usual = *known.select_nth_unstable_by(quarter, order).1;
         let limit = usual * UNLIKE.powf(self.sign);
         let bad = |cell: &ReplicaCell| {
             (self.value)(cell).map(|value| value * self.sign > limit * self.sign)
@@ -144,23 +145,30 @@ fn rows(
     shared: &[Option<(u32, u32)>],
     bad: impl Fn(&ReplicaCell) -> Option<bool>,
 ) -> Vec<BadReplica> {
-    let newest = columns.iter().rev().find(|it| !it.replicas.is_empty());
-    let names: &[ReplicaName] = newest.map_or(&[], |column| &column.replicas);
+    let Some(newest) = columns.iter().rev().find(|it| !it.replicas.is_empty()) else {
+        return Vec::new();
+    };
     let own = || columns.iter().zip(shared).rev().filter(|it| it.1.is_none());
-    let mut found: Vec<BadReplica> = names
-        .iter()
-        .filter_map(|name| {
-            let cells: Vec<bool> = own()
-                .filter_map(|(column, _)| column.cell(name).and_then(&bad))
-                .collect();
-            let now = cells.iter().take(NEWEST).filter(|it| **it).count();
-            (now >= NEWEST_BAD).then(|| BadReplica {
-                replica: name.clone(),
-                bad: cells.iter().filter(|it| **it).count() as u32,
-                known: cells.len() as u32,
-            })
+    // Names are mostly the very same list, and a place in it saves looking a name up.
+    let cell = |column: &ReplicaColumn, place: usize, name: &ReplicaName| {
+        let found = if Arc::ptr_eq(&column.replicas, &newest.replicas) {
+            column.cells.get(place).copied()
+        } else {
+            column.cell(name).copied()
+        };
+        found.as_ref().and_then(&bad)
+    };
+    let judge = |(place, name): (usize, &ReplicaName)| {
+        let cells = || own().filter_map(|(column, _)| cell(column, place, name));
+        let now = cells().take(NEWEST).filter(|it| *it).count();
+        (now >= NEWEST_BAD).then(|| BadReplica {
+            replica: name.clone(),
+            bad: cells().filter(|it| *it).count() as u32,
+            known: cells().count() as u32,
         })
-        .collect();
+    };
+    let places = newest.replicas.iter().enumerate();
+    let mut found: Vec<BadReplica> = places.filter_map(judge).collect();
     found.sort_by_key(|it| std::cmp::Reverse(it.bad));
     found
 }

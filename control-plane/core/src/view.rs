@@ -7,8 +7,9 @@
 
 mod agent;
 mod course;
+mod duplicates;
 mod gain;
-mod millis;
+pub(crate) mod millis;
 mod quarantine;
 mod replicas;
 mod rollout;
@@ -32,6 +33,7 @@ use crate::moment::Moment;
 
 pub use agent::{AgentRouteView, AgentState, AgentView, Sync};
 pub use course::{Interval, Point};
+pub use duplicates::DuplicatesView;
 pub use gain::{NoGain, PoolView};
 pub use quarantine::QuarantineView;
 pub use replicas::{BadReplica, ReplicaCell, ReplicaColumn, ReplicaCourse, Together, Unlike};
@@ -177,6 +179,8 @@ pub struct RouteView {
     pub transitions: Vec<Transition>,
     /// How busy the dependency was last told to be; None: never told, or taken back.
     pub utilisation: Option<UtilisationView>,
+    /// Duplicates a server last said it executed; None: it never said, or long ago.
+    pub duplicates: Option<DuplicatesView>,
     /// The switchback that runs, or the last one since this controller started.
     pub switchback: Option<Arc<SwitchbackView>>,
 }

@@ -1,11 +1,12 @@
 //! The course of a route over hours and days.
 
+use hedgerow_core::effect::AlertState;
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{Point, Thinner};
 use hedgerow_protocol::ids::RouteKey;
 use sqlx::{Row as _, query};
 
-use super::restore::parsed;
+use super::restore::{alert, parsed};
 use super::write::time;
 use super::{Store, StoreError};
 
@@ -56,5 +57,36 @@ impl Store {
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Alerts of a route that began after a moment, or ended after it, or still fire; newest first, at
+    /// most `limit`.
+    pub async fn past_alerts(
+        &self,
+        route: &RouteKey,
+        since: Moment,
+        limit: u32,
+    ) -> Result<Vec<AlertState>, StoreError> {
+        let rows = query(
+            "SELECT id, rule, dependency, operation, replica, summary, since, resolved FROM alerts \
+             WHERE dependency = $1 AND operation = $2 AND (resolved IS NULL OR resolved > $3) \
+             ORDER BY since DESC, id LIMIT $4",
+        )
+        .bind(route.dependency.as_str())
+        .bind(route.operation.as_str())
+        .bind(time(since)?)
+        .bind(i64::from(limit))
+        .fetch_all(self.pool())
+        .await?;
+        rows.iter()
+            .map(|row| {
+                let resolved: Option<i64> = row.try_get("resolved")?;
+                let resolved = resolved.and_then(|ms| u64::try_from(ms).ok());
+                Ok(AlertState {
+                    resolved: resolved.map(Moment::from_millis),
+                    ..alert(row)?
+                })
+            })
+            .collect()
     }
 }

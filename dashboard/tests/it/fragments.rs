@@ -54,7 +54,15 @@ async fn what_a_stream_sends_stands_in_the_page() {
             "/dependencies/search/query",
             "/live?page=route&dependency=search&operation=query",
         ),
+        (
+            "/dependencies/catalog/list?range=6h",
+            "/live?page=route&dependency=catalog&operation=list&range=6h",
+        ),
         ("/agents", "/live?page=agents"),
+        (
+            "/agents?q=cart&state=live&sort=skew",
+            "/live?page=agents&q=cart&state=live&sort=skew",
+        ),
         ("/alerts", "/live?page=alerts"),
         ("/kill", "/live?page=kill"),
         ("/policies/catalog", "/live?page=policy&dependency=catalog"),

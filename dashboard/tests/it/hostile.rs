@@ -67,7 +67,7 @@ fn dress(stage: &Stage) {
             at: fleet::START,
             actor: actor(),
             action: HOSTILE.into(),
-            target: HOSTILE.into(),
+            target: "catalog".into(),
             before: HOSTILE.into(),
             after: HOSTILE.into(),
             reason: HOSTILE.into(),
@@ -101,6 +101,7 @@ async fn s07_hostile_text_is_shown_and_does_nothing_on_every_page() {
     for path in [
         "/",
         "/dependencies/catalog/get-item",
+        "/dependencies/catalog/get-item?range=6h",
         "/policies/catalog",
         "/kill",
         "/agents",
@@ -118,6 +119,7 @@ async fn s07_hostile_text_cannot_break_out_of_the_event_stream() {
     for query in [
         "page=overview",
         "page=route&dependency=catalog&operation=get-item",
+        "page=route&dependency=catalog&operation=get-item&range=24h",
         "page=agents",
         "page=alerts",
         "page=kill",

@@ -4,8 +4,10 @@
 )]
 
 mod access;
+mod agents;
 mod ask;
 mod clients;
+mod dependency;
 mod fleet;
 mod forms;
 mod fragments;
