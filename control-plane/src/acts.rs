@@ -1,9 +1,11 @@
 //! What people do to the fleet. Page, API and command line all come through here, and here the role
 //! is checked (S12).
 
+mod access;
+
 use std::time::Duration;
 
-use hedgerow_core::effect::Done;
+use hedgerow_core::effect::{Done, OrderError};
 use hedgerow_core::event::{Actor, KillScope, Order, Via};
 use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_dashboard::backend::{ActError, Operator, Role, RolloutStep, Saved};
@@ -156,7 +158,8 @@ impl Acting<'_> {
             .map(|_| ())
     }
 
-    fn needs(self, needed: Role) -> Result<(), ActError> {
+    /// Whether they may: where looking already tells something, before anything is looked at.
+    pub(crate) fn needs(self, needed: Role) -> Result<(), ActError> {
         let have = self.operator.role;
         if have >= needed {
             Ok(())
@@ -180,6 +183,16 @@ impl Acting<'_> {
                 EngineError::Refused(refused) => refused.into(),
                 EngineError::Gone => ActError::NoAnswer,
             })
+    }
+}
+
+/// A reason given on the command line, as the record will have it.
+pub(crate) fn readable_reason(reason: &str) -> Result<&str, ActError> {
+    let reason = reason.trim();
+    match unreadable(reason) {
+        Some(problem) => Err(ActError::Reason(problem)),
+        None if reason.is_empty() => Err(OrderError::NoReason.into()),
+        None => Ok(reason),
     }
 }
 

@@ -8,7 +8,7 @@
 //! killed between the two, it is sent again with the same `webhook-id`, by which the receiver
 //! recognises it.
 
-mod address;
+pub(crate) mod address;
 mod backoff;
 mod body;
 mod deliver;

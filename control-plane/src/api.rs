@@ -8,9 +8,12 @@
 //!
 //! Every error is `application/problem+json` (RFC 9457) and says what was expected.
 
+mod access;
+mod audit;
 mod body;
 mod caller;
 mod look;
+mod page;
 mod policies;
 mod problem;
 mod steer;
@@ -72,12 +75,14 @@ macro_rules! routes {
 
 routes! {
     get "/api/v1/fleet" => look::fleet;
+    get "/api/v1/routes" => look::routes;
     get "/api/v1/routes/{dependency}/{operation}" => look::route;
     get "/api/v1/routes/{dependency}/{operation}/whatif" => whatif::now;
     post "/api/v1/routes/{dependency}/{operation}/replay" => whatif::last_hours;
     get "/api/v1/agents" => look::agents;
+    get "/api/v1/agents/{instance}" => look::agent;
     get "/api/v1/alerts" => look::alerts;
-    get "/api/v1/audit" => look::audit;
+    get "/api/v1/audit" => audit::list;
     get "/api/v1/policies" => policies::list;
     get "/api/v1/policies/{scope}" => policies::show,
     put "/api/v1/policies/{scope}" => policies::set,
@@ -87,12 +92,24 @@ routes! {
     post "/api/v1/policies/{scope}/revert" => policies::revert;
     delete "/api/v1/policies/{scope}/rollout" => policies::take_back;
     post "/api/v1/policies/{scope}/rollout/advance" => policies::advance;
+    get "/api/v1/kill" => look::kills,
     post "/api/v1/kill" => steer::kill;
     post "/api/v1/routes/{dependency}/{operation}/release" => steer::release;
     post "/api/v1/routes/{dependency}/{operation}/accept-base" => steer::accept_base;
     post "/api/v1/routes/{dependency}/{operation}/switchback" => switchback::start,
     delete "/api/v1/routes/{dependency}/{operation}/switchback" => switchback::stop;
     put "/api/v1/dependencies/{dependency}/utilisation" => utilisation::set;
+    get "/api/v1/operators" => access::operators,
+    post "/api/v1/operators" => access::add_operator;
+    put "/api/v1/operators/{name}" => access::set_role,
+    delete "/api/v1/operators/{name}" => access::remove_operator;
+    post "/api/v1/operators/{name}/link" => access::link;
+    get "/api/v1/tokens" => access::tokens,
+    post "/api/v1/tokens" => access::add_token;
+    delete "/api/v1/tokens/{name}" => access::revoke_token;
+    get "/api/v1/agent-tokens" => access::agent_tokens,
+    post "/api/v1/agent-tokens" => access::add_agent_token;
+    delete "/api/v1/agent-tokens/{id}" => access::revoke_agent_token;
 }
 
 /// The API, with its own paths: to be merged into what else is served.

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agents::{Identities, Server, ServerError};
 use crate::alerts;
-use crate::auth::Auth;
+use crate::auth::{Auth, SingleSignOn};
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::engine::{Engine, Parts};
@@ -99,9 +99,10 @@ impl App {
         metrics.add_fleet(engine.clone());
         seed(&engine, &store, &settings.policies).await?;
 
-        let auth = Auth::new(store.clone());
+        let auth = auth(&settings, &store, http_at)?;
+        let identities = Identities::new(settings.agent_tokens.clone(), store.clone());
         let login = first_login(&auth, &settings, http_at).await?;
-        let resting = rest(
+        let mut resting = rest(
             delivering(&settings, http_at, &metrics),
             &store,
             receivers,
@@ -109,11 +110,16 @@ impl App {
             engine.clock(),
             &leaving,
         );
+        resting.push(tokio::spawn(
+            identities
+                .clone()
+                .keep_fresh(auth.agent_tokens_changed(), leaving.clone()),
+        ));
         let router = http::router(&settings, http_at, &engine, &store, auth, &metrics);
         let limits = HttpLimits::default();
         let pages = serve_http(http, http_tls, router, limits, leaving.clone());
         let agents = Server {
-            identities: Identities::new(settings.agent_tokens.clone(), store.clone()),
+            identities,
             engine: engine.clone(),
             limits: settings.agents,
             metrics,
@@ -127,6 +133,7 @@ impl App {
             tokio::spawn(agents.serve(grpc, grpc_tls)),
         ];
         log_start(&settings, http_at, grpc_at, &engine);
+        tell(&claim, &settings, http_at);
         Ok(Self {
             http: http_at,
             grpc: grpc_at,
@@ -176,7 +183,7 @@ impl App {
                 Ok(Ok(())) => ("a listener", Ok(())),
                 Err(error) => ("a listener", Err(error)),
             },
-            ended = first_ended(&mut self.resting) => ("notices or pruning", ended),
+            ended = first_ended(&mut self.resting) => ("notices, pruning or credentials", ended),
             ended = &mut self.core => {
                 self.core_ended = true;
                 ("the engine", ended)
@@ -283,6 +290,17 @@ async fn seed(engine: &Engine, store: &Store, policies: &[Policy]) -> Result<(),
     Ok(())
 }
 
+/// Who somebody is, with single sign-on where it is set up.
+fn auth(settings: &Settings, store: &Store, http: SocketAddr) -> Result<Auth, AppError> {
+    let auth = Auth::new(store.clone());
+    let Some(oidc) = &settings.oidc else {
+        return Ok(auth);
+    };
+    let base = settings.public_base(http);
+    let provider = SingleSignOn::new(oidc.clone(), &base).map_err(AppError::SingleSignOn)?;
+    Ok(auth.with_single_sign_on(provider))
+}
+
 async fn first_login(
     auth: &Auth,
     settings: &Settings,
@@ -331,6 +349,16 @@ async fn prune(store: Store, clock: Clock, leaving: CancellationToken) {
             () = leaving.cancelled() => return,
             () = tokio::time::sleep(PRUNE_EVERY) => {}
         }
+    }
+}
+
+/// Commands on this machine find the dashboard by the store.
+fn tell(claim: &Claim, settings: &Settings, mut http: SocketAddr) {
+    if http.ip().is_unspecified() {
+        http.set_ip(std::net::IpAddr::from([127, 0, 0, 1]));
+    }
+    if let Err(error) = claim.tell(&settings.public_base(http)) {
+        tracing::warn!(%error, "where the dashboard is was not written beside the store: `hedgerow login-link` needs --dashboard-url");
     }
 }
 

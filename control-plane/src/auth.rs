@@ -1,5 +1,5 @@
-//! Who somebody is, and what they may do: operators and their sessions, one-time login links, API
-//! tokens.
+//! Who somebody is, and what they may do: operators and their sessions, one-time login links, single
+//! sign-on, API tokens.
 //!
 //! Invariant: no account has a password that somebody else chose; the first administrator has none
 //! at all and comes in by a one-time link (S11).
@@ -10,7 +10,9 @@
 mod attempts;
 mod clock;
 mod manage;
+mod oidc;
 mod password;
+mod sign_on;
 mod token;
 
 use std::net::IpAddr;
@@ -21,17 +23,19 @@ use hedgerow_core::effect::AuditRow;
 use hedgerow_core::event::{Actor, Via};
 use hedgerow_dashboard::backend::{Operator, Role, Session, SignInError};
 use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::Notify;
 
 use crate::store::sessions::SessionLimits;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, role_name};
 use attempts::Attempts;
 use password::Passwords;
 
 pub use clock::WallClock;
 pub use manage::{
-    AccountError, add_operator, new_agent_token, new_api_token, new_login_link, remove_operator,
-    revoke_api_token, set_password,
+    AccountError, Accounts, add_operator, new_agent_token, new_api_token, new_login_link,
+    set_password,
 };
+pub use oidc::{AddressProblem, Oidc, SingleSignOn, TICKET_LASTS};
 pub use password::{PASSWORD_LEN_MAX, PASSWORD_LEN_MIN, PasswordError};
 
 /// How long a login link can be used.
@@ -52,6 +56,9 @@ pub struct Auth {
     clock: WallClock,
     attempts: Arc<Attempts>,
     passwords: Passwords,
+    provider: Option<Arc<SingleSignOn>>,
+    /// Rings when agents' credentials were changed in this process.
+    agent_tokens_changed: Arc<Notify>,
 }
 
 /// The administrator made on the first start, and the way in.
@@ -93,7 +100,32 @@ impl Auth {
             clock,
             attempts: Arc::default(),
             passwords: Passwords::default(),
+            provider: None,
+            agent_tokens_changed: Arc::default(),
         }
+    }
+
+    /// The same, with single sign-on.
+    #[must_use]
+    pub fn with_single_sign_on(self, provider: SingleSignOn) -> Self {
+        Self {
+            provider: Some(Arc::new(provider)),
+            ..self
+        }
+    }
+
+    /// Rings when agents' credentials were changed in this process.
+    pub fn agent_tokens_changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.agent_tokens_changed)
+    }
+
+    /// Accounts and tokens, changed by somebody who may: the role is checked in `acts`.
+    pub(crate) fn accounts(&self, actor: Actor, reason: &str) -> Accounts<'_> {
+        Accounts::by(&self.store, self.clock.now(), actor, reason)
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Makes the first administrator where there is no operator yet, without a password, and a
@@ -119,14 +151,10 @@ impl Auth {
         {
             return Ok(None);
         }
-        let token = manage::login_link_at(
-            &self.store,
-            self.clock.now(),
-            &Actor::controller(),
-            FIRST_ADMINISTRATOR,
-            LINK_VALID,
-        )
-        .await?;
+        let accounts = self.accounts(Actor::controller(), "");
+        let token = accounts
+            .new_login_link(FIRST_ADMINISTRATOR, LINK_VALID)
+            .await?;
         Ok(Some(FirstAdministrator {
             name: FIRST_ADMINISTRATOR.into(),
             token,
@@ -207,7 +235,7 @@ impl Auth {
             action: "session.begin".into(),
             target: operator.name.clone(),
             before: String::new(),
-            after: String::new(),
+            after: role_name(operator.role).into(),
             reason: how.into(),
         };
         self.store

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod accounts;
+mod login_link;
 mod replay;
 mod serve;
 mod simulate;
@@ -34,7 +35,7 @@ enum Command {
     #[command(hide = true)]
     DemoClient(crate::demo::ClientArgs),
     /// Make a one-time link that signs an operator in to the dashboard.
-    LoginLink(accounts::LoginLink),
+    LoginLink(login_link::LoginLink),
     /// Credentials of agents.
     #[command(subcommand)]
     AgentToken(accounts::AgentTokens),

@@ -4,6 +4,7 @@
 mod args;
 mod error;
 mod file;
+mod oidc;
 mod receiver;
 mod resolve;
 mod secret;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use hedgerow_protocol::policy::Policy;
 
+use crate::auth::Oidc;
 use crate::store::AgentToken;
 
 pub use args::ServeArgs;
@@ -45,6 +47,8 @@ pub struct Settings {
     pub agent_tokens: Vec<AgentToken>,
     /// Policies for dependencies that never had one.
     pub policies: Vec<Policy>,
+    /// Single sign-on, where there is a provider.
+    pub oidc: Option<Oidc>,
     /// Where alerts go.
     pub receivers: Vec<Receiver>,
     /// How many agents, how fast.

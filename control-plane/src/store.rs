@@ -20,6 +20,7 @@ mod record;
 mod restore;
 mod rollout;
 pub(crate) mod sessions;
+pub(crate) mod single_sign_on;
 mod tokens;
 mod write;
 
@@ -30,7 +31,7 @@ pub use claim::Claim;
 pub use error::StoreError;
 pub use minutes::MINUTES_KEPT;
 pub use prune::{HISTORY_KEPT, RESOLVED_KEPT};
-pub use tokens::{AgentToken, sha256_hex};
+pub use tokens::{AgentToken, StoredAgentToken, sha256_hex};
 pub(crate) use tokens::{sha256, sha256_from_hex};
 
 /// The store. Cheap to clone.

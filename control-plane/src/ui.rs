@@ -287,34 +287,37 @@ impl Backend for Ui {
         ProcessView::default()
     }
 
-    async fn access(&self, _operator: &Operator) -> Result<AccessView, ActError> {
-        Err(ActError::NoAnswer)
+    async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {
+        self.acting(operator).access(&self.auth).await
     }
 
     async fn change_access(
         &self,
-        _operator: &Operator,
-        _change: AccessChange,
+        operator: &Operator,
+        change: AccessChange,
+        reason: &str,
     ) -> Result<AccessChanged, ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator)
+            .change_access(&self.auth, change, reason)
+            .await
     }
 
     fn single_sign_on(&self) -> Option<String> {
-        None
+        self.auth.single_sign_on()
     }
 
-    async fn begin_single_sign_on(&self, _next: &str) -> Result<SignOnBegun, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+    async fn begin_single_sign_on(&self, next: &str) -> Result<SignOnBegun, SignInError> {
+        self.auth.begin_single_sign_on(next).await
     }
 
     async fn end_single_sign_on(
         &self,
-        _code: &str,
-        _state: &str,
-        _kept: &str,
-        _peer: Option<IpAddr>,
+        code: &str,
+        state: &str,
+        kept: &str,
+        peer: Option<IpAddr>,
     ) -> Result<SignOnEnded, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+        self.auth.end_single_sign_on(code, state, kept, peer).await
     }
 
     async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {

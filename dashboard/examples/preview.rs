@@ -10,6 +10,8 @@
 
 #[path = "../tests/it/clients.rs"]
 mod clients;
+#[path = "../tests/it/doors.rs"]
+mod doors;
 #[path = "../tests/it/fleet.rs"]
 mod fleet;
 #[path = "../tests/it/stage.rs"]

@@ -209,6 +209,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
         &self,
         operator: &Operator,
         change: AccessChange,
+        reason: &str,
     ) -> impl Future<Output = Result<AccessChanged, ActError>> + Send;
 
     /// What the sign-in page offers besides a password: the provider's name for people; None: nothing.
@@ -324,6 +325,16 @@ pub enum SignInError {
     /// The provider knows them, this controller does not let them in.
     #[error("{0} may not sign in here: ask an administrator")]
     NotAllowed(String),
+    /// The name that the provider gives them belongs to another account here.
+    #[error(
+        "the name {0} belongs to another account of this controller, so single sign-on does not let you in by it: ask an administrator to remove that account, or for another name at the provider"
+    )]
+    NameTaken(String),
+    /// What came back does not belong to a sign-in that was begun in this browser.
+    #[error(
+        "this sign-in was not begun in this browser, took too long, or has been used already; begin it again"
+    )]
+    NotBegun,
     /// The store is away.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -521,6 +532,9 @@ pub struct OperatorView {
     pub role: Role,
     /// Whether they can sign in by password.
     pub has_password: bool,
+    /// Whether they come in by single sign-on: their role is the provider's to say, and who is
+    /// removed here comes in again as long as the provider gives them one.
+    pub single_sign_on: bool,
     /// Since when.
     pub created: Moment,
     /// Sessions open.

@@ -36,7 +36,7 @@ const LABEL_STEP: f64 = 13.0;
 /// Least distance of two marks' signs.
 const SIGN_STEP: f64 = 10.0;
 /// The table behind the toggle has so many rows at most.
-const TABLE_ROWS: usize = 20;
+const TABLE_ROWS: u64 = 20;
 /// A line breaks where no point came for so many times the usual step.
 const GAP_STEPS: u64 = 3;
 
@@ -407,11 +407,18 @@ impl Plot {
     }
 
     fn rows(&self) -> Vec<Row> {
-        let step = self.moments.len().div_ceil(TABLE_ROWS).max(1);
-        // Newest first, as one looks for what is happening now.
+        let span = self.to.since(self.from).as_millis() as u64;
+        let step = span.div_ceil(TABLE_ROWS).max(1);
+        let turn = |i: usize| self.moments[i].as_millis() / step;
+        // The last of each step of time: a row stays as it is until a new one comes, and an open page
+        // has a row to write, not a table. Newest first, as one looks for what is happening now.
         (0..self.moments.len())
             .rev()
-            .step_by(step)
+            .filter(|i| {
+                self.moments
+                    .get(i + 1)
+                    .is_some_and(|_| turn(*i) != turn(i + 1))
+            })
             .map(|i| Row {
                 time: self.clock(self.moments[i]),
                 iso: iso(self.moments[i]),

@@ -69,13 +69,18 @@ fn login_address(method: &Method, uri: &Uri) -> String {
 
 /// The session cookie's value.
 pub(crate) fn session_of(headers: &HeaderMap) -> Option<&str> {
+    cookie_of(headers, COOKIE)
+}
+
+/// A cookie's value.
+pub(crate) fn cookie_of<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
     headers
         .get_all(header::COOKIE)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(name, value)| *name == COOKIE && !value.is_empty())
+        .find(|(name, value)| *name == wanted && !value.is_empty())
         .map(|(_, value)| value)
 }
 
@@ -106,13 +111,16 @@ pub(crate) async fn refuse_foreign<B: Backend>(
     next.run(request).await
 }
 
-/// HTTP/1 names the host in a header, HTTP/2 in the address.
 fn host_of(request: &Request) -> Option<String> {
-    request
-        .headers()
+    host(request.headers(), request.uri())
+}
+
+/// The name these pages were asked for by. HTTP/1 has it in a header, HTTP/2 in the address.
+pub(crate) fn host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    headers
         .get(header::HOST)
         .and_then(|value| value.to_str().ok())
-        .or_else(|| request.uri().authority().map(Authority::as_str))
+        .or_else(|| uri.authority().map(Authority::as_str))
         .map(str::to_owned)
 }
 

@@ -31,9 +31,6 @@ use crate::router::App;
 
 /// How often a comment is sent where nothing else is, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// Whether the session still stands is asked again after so many snapshots: a stream must not
-/// outlive a sign-out for long.
-const SESSION_CHECK_SNAPSHOTS: u32 = 10;
 /// A first word for the browser: try again after so long when the stream ends.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -152,7 +149,6 @@ struct Stream<B> {
     open: Open,
     /// Hash of what was last sent for each element.
     sent: HashMap<String, u64>,
-    count: u32,
 }
 
 impl<B: Backend> Stream<B> {
@@ -160,10 +156,9 @@ impl<B: Backend> Stream<B> {
     async fn next(&mut self) -> Option<String> {
         loop {
             let snapshot = self.snapshots.next().await?;
-            if self.count.is_multiple_of(SESSION_CHECK_SNAPSHOTS) {
-                self.backend.operator(&self.viewer.session).await?;
-            }
-            self.count = self.count.wrapping_add(1);
+            // Before anything is sent: a stream ends with its session, and another role holds from
+            // the next message on (S12).
+            self.viewer.operator = self.backend.operator(&self.viewer.session).await?;
             let fragments = self
                 .open
                 .fragments(&self.backend, &snapshot, &self.viewer)
@@ -207,7 +202,6 @@ pub(crate) async fn stream<B: Backend>(
         viewer,
         open,
         sent: HashMap::new(),
-        count: 0,
     };
     let hello = stream::iter([Ok::<_, Infallible>(
         Event::default().retry(RETRY).comment("hello"),

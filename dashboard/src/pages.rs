@@ -1,5 +1,6 @@
 //! The pages. View model, template and handler of a page in one file.
 
+pub(crate) mod access;
 pub(crate) mod agents;
 pub(crate) mod alerts;
 pub(crate) mod dependency;

@@ -8,7 +8,9 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::routing::{get, post};
 
 use crate::backend::Backend;
-use crate::pages::{agents, alerts, dependency, error, kill, login, overview, policy, record};
+use crate::pages::{
+    access, agents, alerts, dependency, error, kill, login, overview, policy, record,
+};
 use crate::{assets, guard, live};
 
 /// Largest form taken. The largest honest one is a policy with a reason, under 2 KB.
@@ -62,6 +64,8 @@ routes! {
         get "/agents" => agents::page::<B>,
         get "/alerts" => alerts::page::<B>,
         get "/record" => record::page::<B>,
+        get "/access" => access::page::<B>,
+        post "/access" => access::change::<B>,
         post "/logout" => login::sign_out::<B>,
     }
     open in OPEN_ROUTES, "Routes anybody may ask for: method and path." {
@@ -69,6 +73,8 @@ routes! {
         post "/login" => login::sign_in::<B>,
         get "/login/link" => login::link::<B>,
         post "/login/link" => login::sign_in_by_link::<B>,
+        get "/login/sso" => login::sso::begin::<B>,
+        get "/login/sso/back" => login::sso::back::<B>,
         get "/assets/{name}" => assets::serve,
     }
 }

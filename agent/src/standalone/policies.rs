@@ -244,7 +244,7 @@ mod tests {
         let search = "search".parse().unwrap();
         assert_eq!(
             policies.own(&search),
-            Some(&Policy::observing(search.clone().into()))
+            Some(&Policy::observing(search.clone()))
         );
         assert_eq!(policies.own(&"other".parse().unwrap()), None);
     }

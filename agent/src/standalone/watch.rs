@@ -197,7 +197,7 @@ fn warn_of_unrouted(shared: &Shared, policies: &Policies) {
         dependencies = some.collect::<Vec<_>>().join(", "),
         more = unrouted.len().saturating_sub(NAMES_MAX),
         routes = routes.join(", "),
-        "the policy file names what no route is: those policies have no effect here"
+        "the policy file names dependencies or operations that no route has: their policies have no effect here"
     );
 }
 

@@ -3,15 +3,20 @@
 //! Invariant: a request without a known token is answered from its headers alone; nothing of its
 //! body is read, let alone decoded (S4). The service follows from the token and from nothing the
 //! agent says (S1).
+//!
+//! Invariant: a token that is taken back ends the streams that came by it: at once where this process
+//! took it back, within [`REFRESHED_EVERY`] where it was a command beside it.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use hedgerow_protocol::ids::ServiceName;
 use subtle::ConstantTimeEq as _;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
@@ -25,12 +30,41 @@ use crate::telemetry::Metrics;
 /// How often the store is asked for new tokens, at most: a flood of wrong tokens costs hashes, not
 /// queries.
 const LOOKED_UP_EVERY: Duration = Duration::from_millis(500);
+/// How often the store is looked into for tokens that were taken back by another process.
+const REFRESHED_EVERY: Duration = Duration::from_secs(2);
 /// Longest header looked at. Tokens made here have 43 characters.
 const HEADER_LEN_MAX: usize = 1024;
 
 /// The service a stream speaks for, put into its request by [`Authenticated`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Identity(pub(super) ServiceName);
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    pub(super) service: ServiceName,
+    pub(super) credential: Credential,
+}
+
+/// What a stream came by.
+#[derive(Debug, Clone)]
+pub(super) struct Credential {
+    hash: [u8; 32],
+    /// None: it is one of the settings, which stand as long as the process.
+    stored: Option<watch::Receiver<Arc<[AgentToken]>>>,
+}
+
+impl Credential {
+    /// Waits until it has been taken back.
+    pub(super) async fn taken_back(&mut self) {
+        if let Some(stored) = &mut self.stored
+            && stored
+                .wait_for(|them| !them.iter().any(|it| it.sha256 == self.hash))
+                .await
+                .is_ok()
+        {
+            return;
+        }
+        // One of the settings; or nobody is there who could take it back.
+        std::future::pending().await
+    }
+}
 
 /// Known credentials: those of the settings, and those of the store.
 #[derive(Debug, Clone)]
@@ -41,7 +75,7 @@ pub struct Identities {
 #[derive(Debug)]
 struct Shared {
     settings: Vec<AgentToken>,
-    stored: RwLock<Vec<AgentToken>>,
+    stored: watch::Sender<Arc<[AgentToken]>>,
     store: Store,
     looked_up: tokio::sync::Mutex<Option<Instant>>,
 }
@@ -52,37 +86,49 @@ impl Identities {
         Self {
             shared: Arc::new(Shared {
                 settings,
-                stored: RwLock::default(),
+                stored: watch::Sender::new(Arc::from([])),
                 store,
                 looked_up: tokio::sync::Mutex::new(None),
             }),
         }
     }
 
-    /// The service a token speaks for.
-    async fn service(&self, token: &[u8]) -> Option<ServiceName> {
+    /// Keeps them as the store has them until told to stop; `changed` rings when this process changed
+    /// something.
+    pub async fn keep_fresh(self, changed: Arc<Notify>, stop: CancellationToken) {
+        loop {
+            self.read().await;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = changed.notified() => {}
+                () = tokio::time::sleep(REFRESHED_EVERY) => {}
+            }
+        }
+    }
+
+    /// Whom a token speaks for.
+    async fn identity(&self, token: &[u8]) -> Option<Identity> {
         let hash = sha256(token);
-        if let Some(service) = self.known(&hash) {
-            return Some(service);
+        if let Some(identity) = self.known(&hash) {
+            return Some(identity);
         }
         self.look_up().await;
         self.known(&hash)
     }
 
-    fn known(&self, hash: &[u8; 32]) -> Option<ServiceName> {
-        let stored = self
-            .shared
-            .stored
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut found = None;
-        // All of them, whether found or not: the time says nothing about which came close.
-        for token in self.shared.settings.iter().chain(stored.iter()) {
-            if bool::from(token.sha256.ct_eq(hash)) {
-                found = Some(token.service.clone());
-            }
-        }
-        found
+    fn known(&self, hash: &[u8; 32]) -> Option<Identity> {
+        let stored = self.shared.stored.subscribe();
+        let by_settings = service_of(hash, &self.shared.settings);
+        let by_store = service_of(hash, &stored.borrow());
+        let stored = by_settings.is_none().then_some(stored);
+        let service = by_settings.or(by_store)?;
+        Some(Identity {
+            service,
+            credential: Credential {
+                hash: *hash,
+                stored,
+            },
+        })
     }
 
     /// `hedgerow agent-token new` works beside a running controller: its tokens are found here.
@@ -91,19 +137,26 @@ impl Identities {
         if looked_up.is_some_and(|at| at.elapsed() < LOOKED_UP_EVERY) {
             return;
         }
+        self.read().await;
+        *looked_up = Some(Instant::now());
+    }
+
+    /// What cannot be read changes nothing: streams go on while the store is away.
+    async fn read(&self) {
         match self.shared.store.agent_tokens().await {
             Ok(tokens) => {
-                *self
-                    .shared
-                    .stored
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner) = tokens;
+                self.shared.stored.send_if_modified(|stored| {
+                    let changed = **stored != *tokens;
+                    if changed {
+                        *stored = tokens.into();
+                    }
+                    changed
+                });
             }
             Err(error) => {
                 tracing::error!(error = %error.in_full(), "agents' tokens could not be read");
             }
         }
-        *looked_up = Some(Instant::now());
     }
 
     async fn identify(&self, headers: &http::HeaderMap) -> Result<Identity, &'static str> {
@@ -114,11 +167,21 @@ impl Identities {
             return Err("it is too long");
         }
         let token = bearer(header.as_bytes()).ok_or("it is not of this form")?;
-        self.service(token)
+        self.identity(token)
             .await
-            .map(Identity)
             .ok_or("the token is not known here")
     }
+}
+
+fn service_of(hash: &[u8; 32], tokens: &[AgentToken]) -> Option<ServiceName> {
+    let mut found = None;
+    // All of them, whether found or not: the time says nothing about which came close.
+    for token in tokens {
+        if bool::from(token.sha256.ct_eq(hash)) {
+            found = Some(token.service.clone());
+        }
+    }
+    found
 }
 
 fn bearer(header: &[u8]) -> Option<&[u8]> {

@@ -45,7 +45,7 @@ impl Fleet for FleetService {
         &self,
         request: Request<Streaming<proto::AgentMessage>>,
     ) -> Result<Response<Self::AttachStream>, Status> {
-        let Some(Identity(service)) = request.extensions().get().cloned() else {
+        let Some(identity) = request.extensions().get::<Identity>().cloned() else {
             return Err(Status::unauthenticated(
                 "expected a stream with an identity",
             ));
@@ -81,8 +81,9 @@ impl Fleet for FleetService {
             place,
             request.into_inner(),
             outgoing,
+            identity.credential,
         );
-        self.sessions.spawn(session.run(service, peer));
+        self.sessions.spawn(session.run(identity.service, peer));
         Ok(Response::new(ReceiverStream::new(answers).boxed()))
     }
 }

@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tonic::{Code, Status, Streaming};
 
 use super::admission::Place;
+use super::identity::Credential;
 use super::outbox::Outbox;
 use super::service::Shared;
 use crate::engine::{EngineEnded, Intake};
@@ -42,6 +43,8 @@ pub(super) struct Session {
     incoming: Streaming<proto::AgentMessage>,
     outgoing: mpsc::Sender<Result<proto::ControllerMessage, Status>>,
     outbox: Arc<Outbox>,
+    /// What it came by; the stream ends with it.
+    credential: Credential,
     /// The newest heartbeat that is not answered yet.
     heartbeat: Option<HeartbeatAck>,
     /// What the engine had no room for yet.
@@ -77,6 +80,7 @@ impl Session {
         place: Place,
         incoming: Streaming<proto::AgentMessage>,
         outgoing: mpsc::Sender<Result<proto::ControllerMessage, Status>>,
+        credential: Credential,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -86,6 +90,7 @@ impl Session {
             incoming,
             outgoing,
             outbox: Arc::default(),
+            credential,
             heartbeat: None,
             waiting: VecDeque::new(),
             heard: now,
@@ -189,6 +194,7 @@ impl Session {
         let intake = self.shared.engine.intake();
         let next = tokio::select! {
             () = self.shared.stop.cancelled() => return Err(End::Stopping),
+            () = self.credential.taken_back() => return Err(taken_back(&self.shared)),
             room = intake.reserve(), if !self.waiting.is_empty() => {
                 if let Some(event) = self.waiting.pop_front() {
                     room?.send(Intake::Event(event));
@@ -385,6 +391,18 @@ impl Session {
         // One that does not read is gone for all we know: the end of the stream says the rest.
         let _ = timeout(LAST_WORD_WITHIN, self.outgoing.send(word)).await;
     }
+}
+
+/// The stream's token is not good any more.
+fn taken_back(shared: &Shared) -> End {
+    shared
+        .metrics
+        .streams_refused
+        .with_label_values(&["taken_back"])
+        .inc();
+    End::Refused(Status::unauthenticated(
+        "the token of this stream was taken back: expected another one of this service's",
+    ))
 }
 
 /// For people: the library's version, and the service's build.

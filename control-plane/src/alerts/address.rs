@@ -34,7 +34,7 @@ enum Range {
 }
 
 /// Whether an address may be connected to.
-pub(super) fn check(address: IpAddr, allow_private: bool) -> Result<(), AddressError> {
+pub(crate) fn check(address: IpAddr, allow_private: bool) -> Result<(), AddressError> {
     match range(address) {
         Range::Public => Ok(()),
         Range::Private if allow_private => Ok(()),
@@ -93,8 +93,8 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 
 /// Looks names up and hands on only addresses that may be connected to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CheckedResolver {
-    pub(super) allow_private: bool,
+pub(crate) struct CheckedResolver {
+    pub(crate) allow_private: bool,
 }
 
 impl Resolve for CheckedResolver {

@@ -3,6 +3,9 @@
 mod plan;
 mod read;
 
+use std::cmp::Ordering;
+use std::fmt;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -17,6 +20,7 @@ use super::ApiState;
 use super::body::Object;
 use super::caller::Caller;
 use super::look::Scope;
+use super::page::{self, Asked, Page, PageQuery};
 use super::problem::Problem;
 
 pub(super) use plan::{plan, revert};
@@ -24,8 +28,18 @@ pub(super) use read::policy;
 use read::rollout;
 
 /// GET /api/v1/policies
-pub(super) async fn list(State(state): State<ApiState>) -> Json<Vec<PolicyView>> {
-    Json(state.engine.snapshot().policies.values().cloned().collect())
+pub(super) async fn list(
+    State(state): State<ApiState>,
+    Asked(asked): Asked<PageQuery>,
+) -> Result<Json<Page<PolicyView>>, Problem> {
+    let limit = page::limit(asked.limit)?;
+    let after: Option<PolicyScope> = page::read("after", asked.after.as_deref())?;
+    let fleet = state.engine.snapshot();
+    let key = |it: &(&PolicyScope, &PolicyView)| it.0.clone();
+    let page = page::cut(&fleet.policies, key, after.as_ref(), limit, |it| {
+        it.1.clone()
+    });
+    Ok(Json(page))
 }
 
 /// GET /api/v1/policies/{scope}: the policy in force, its revision as ETag.
@@ -54,13 +68,41 @@ pub(super) async fn show(
 pub(super) async fn history(
     State(state): State<ApiState>,
     Scope(scope): Scope,
-) -> Result<Json<Vec<PolicyRevision>>, Problem> {
+    Asked(asked): Asked<PageQuery>,
+) -> Result<Json<Page<PolicyRevision>>, Problem> {
+    let limit = page::limit(asked.limit)?;
+    let after: Option<u64> = page::read("after", asked.after.as_deref())?;
     let revisions = state.store.policy_history(&scope).await?;
     if revisions.is_empty() {
         // Known, and never set: an empty list. Unknown: not found.
         in_force(&state.engine.snapshot(), &scope)?;
     }
-    Ok(Json(revisions))
+    let key = |it: &PolicyRevision| NewestFirst(it.revision.0);
+    let after = after.map(NewestFirst);
+    let page = page::cut(revisions, key, after.as_ref(), limit, |it| it);
+    Ok(Json(page))
+}
+
+/// A revision's place in a history.
+#[derive(Debug, PartialEq, Eq)]
+struct NewestFirst(u64);
+
+impl Ord for NewestFirst {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.0.cmp(&self.0)
+    }
+}
+
+impl PartialOrd for NewestFirst {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for NewestFirst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 #[derive(Debug, Serialize)]

@@ -218,10 +218,8 @@ impl From<ActError> for Problem {
                 | OrderError::NoPolicy(_)
                 | OrderError::NoRollout(_),
             ) => Self::not_found(detail),
-            ActError::Refused(OrderError::OutOfRange { field, problem }) => {
-                Self::invalid(vec![FieldProblem::new(field, problem)])
-            }
-            ActError::Invalid { field, problem } => {
+            ActError::Refused(OrderError::OutOfRange { field, problem })
+            | ActError::Invalid { field, problem } => {
                 Self::invalid(vec![FieldProblem::new(field, problem)])
             }
             ActError::Unknown(problem) => Self::not_found(problem),

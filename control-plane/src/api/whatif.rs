@@ -189,9 +189,10 @@ fn policy(
         .entry("intent")
         .or_insert_with(|| Value::from("hedge"));
     // For the route, or for its dependency: either may be named.
-    let scope = match fields.contains_key("operation") {
-        true => route.clone().into(),
-        false => route.dependency.clone().into(),
+    let scope = if fields.contains_key("operation") {
+        route.clone().into()
+    } else {
+        route.dependency.clone().into()
     };
     policies::policy(fields, &scope, errors)
 }

@@ -29,6 +29,9 @@ pub enum AppError {
         /// What is wrong with it. Not a source: its text is in this one's.
         problem: ReceiverError,
     },
+    /// The client of single sign-on could not be made.
+    #[error("[oidc]: the client of single sign-on could not be set up")]
+    SingleSignOn(#[source] reqwest::Error),
     /// A policy of the settings could not be put in force.
     #[error("a [[policy]] of the settings could not be put in force")]
     Seed(#[from] EngineError),

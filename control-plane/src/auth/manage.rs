@@ -1,5 +1,8 @@
-//! Making and removing operators, links and tokens. From the command line, beside a running
-//! controller or without one: whoever can write the store's file may do all of this anyway.
+//! Making and removing operators, links and tokens. Page and API come here by way of `acts`, which
+//! checks the role; the command line comes directly, beside a running controller or without one:
+//! whoever can write the store's file may do all of this anyway.
+//!
+//! Invariant: nobody can be removed or demoted who is the last administrator.
 
 use std::time::Duration;
 
@@ -12,8 +15,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::clock::WallClock;
 use super::password::{self, PasswordError};
-use super::token;
-use crate::store::{AgentToken, ApiToken, Store, StoreError, role_name, sha256};
+use super::{SESSIONS, token};
+use crate::store::accounts::OperatorChange;
+use crate::store::{Account, AgentToken, ApiToken, Store, StoreError, role_name, sha256};
 
 /// Longest name of an operator or a token.
 const NAME_LEN_MAX: usize = 64;
@@ -39,10 +43,30 @@ pub enum AccountError {
         /// What was given.
         name: String,
     },
+    /// There is no such credential of agents.
+    #[error("there is no agents' token {id:?}; `hedgerow agent-token list` shows those there are")]
+    UnknownAgentToken {
+        /// What was given.
+        id: String,
+    },
     /// There is no token of that name.
     #[error("there is no API token {name:?}; `hedgerow api-token list` shows those there are")]
     UnknownToken {
         /// What was given.
+        name: String,
+    },
+    /// Nobody would be left to manage who comes in.
+    #[error("{name} is the last administrator: make another operator administrator first")]
+    LastAdministrator {
+        /// Who.
+        name: String,
+    },
+    /// The provider of single sign-on decides that.
+    #[error(
+        "{name} comes in by single sign-on, which decides their role at each sign-in and lets them in without a password or link: change it at the provider"
+    )]
+    SingleSignOn {
+        /// Who.
         name: String,
     },
     /// The name is taken.
@@ -59,181 +83,235 @@ pub enum AccountError {
     Store(#[from] StoreError),
 }
 
-/// Makes a one-time link's token for an operator, valid for `valid`: the page `/login/link` takes
-/// it. Only a hash of it is kept.
+/// Accounts and tokens of a store, and who changes them: what each line of the record says.
+#[derive(Debug, Clone)]
+pub struct Accounts<'a> {
+    store: &'a Store,
+    at: Moment,
+    actor: Actor,
+    reason: String,
+}
+
+impl<'a> Accounts<'a> {
+    /// Changed from the command line, now.
+    pub fn by_command_line(store: &'a Store, reason: &str) -> Self {
+        let actor = Actor {
+            name: "command line".into(),
+            via: Via::CommandLine,
+        };
+        Self::by(store, WallClock::default().now(), actor, reason)
+    }
+
+    pub(crate) fn by(store: &'a Store, at: Moment, actor: Actor, reason: &str) -> Self {
+        Self {
+            store,
+            at,
+            actor,
+            reason: reason.into(),
+        }
+    }
+
+    /// All operators, by name.
+    pub async fn operators(&self) -> Result<Vec<Account>, StoreError> {
+        self.store.accounts_at(self.at, SESSIONS).await
+    }
+
+    /// Adds an operator; without a password they sign in by one-time link.
+    pub async fn add_operator(
+        &self,
+        name: &str,
+        role: Role,
+        password: Option<SecretString>,
+    ) -> Result<(), AccountError> {
+        check_name(name)?;
+        let hash = match password {
+            Some(password) => Some(hashed(password).await?),
+            None => None,
+        };
+        let audit = self.row("operator.add", name, role_name(role).into());
+        let added = self
+            .store
+            .operator_add(name, role, hash.as_deref(), &audit)
+            .await?;
+        if added {
+            Ok(())
+        } else {
+            Err(AccountError::Taken { name: name.into() })
+        }
+    }
+
+    /// Gives an operator another role, which their open sessions have at once.
+    pub async fn set_role(&self, name: &str, role: Role) -> Result<(), AccountError> {
+        let audit = self.row("operator.role", name, role_name(role).into());
+        changed(self.store.operator_set_role(name, role, audit).await?, name)
+    }
+
+    /// Gives an operator a password, and ends their sessions.
+    pub async fn set_password(
+        &self,
+        name: &str,
+        password: SecretString,
+    ) -> Result<(), AccountError> {
+        let hash = hashed(password).await?;
+        let audit = self.row("operator.password", name, "a new password".into());
+        let change = self.store.operator_set_password(name, &hash, &audit);
+        changed(change.await?, name)
+    }
+
+    /// Removes an operator, with their sessions and links.
+    pub async fn remove_operator(&self, name: &str) -> Result<(), AccountError> {
+        let audit = self.row("operator.remove", name, String::new());
+        changed(self.store.operator_remove(name, audit).await?, name)
+    }
+
+    /// Makes a one-time link's token for an operator, valid for `valid`. Only a hash of it is kept.
+    pub async fn new_login_link(
+        &self,
+        operator: &str,
+        valid: Duration,
+    ) -> Result<SecretString, AccountError> {
+        let token = token::generate("");
+        let words = format!("valid for {} min", valid.as_secs().div_ceil(60));
+        let audit = self.row("login_link.new", operator, words);
+        let digest = token::digest_of(&token);
+        let expires = self.at.plus(valid);
+        let change = self.store.link_add(&digest, operator, expires, &audit);
+        changed(change.await?, operator).map(|()| token)
+    }
+
+    /// Makes an API token, which is shown once and kept as a hash. It lasts for `lasts`, 90 days
+    /// where nothing is said, at most ten years.
+    pub async fn new_api_token(
+        &self,
+        name: &str,
+        role: Role,
+        lasts: Option<Duration>,
+    ) -> Result<SecretString, AccountError> {
+        check_name(name)?;
+        let lasts = lasts.unwrap_or(TOKEN_LASTS_DEFAULT).min(TOKEN_LASTS_MAX);
+        let token = token::generate(token::API_TOKEN_PREFIX);
+        let kept = ApiToken {
+            name: name.into(),
+            role,
+            created: self.at,
+            expires: self.at.plus(lasts),
+        };
+        let days = lasts.as_secs().div_ceil(24 * 3600);
+        let words = format!("{}, {days} d", role_name(role));
+        let audit = self.row("api_token.new", name, words);
+        let digest = token::digest_of(&token);
+        if self.store.api_token_add(&kept, &digest, &audit).await? {
+            Ok(token)
+        } else {
+            Err(AccountError::Taken { name: name.into() })
+        }
+    }
+
+    /// Removes an API token: from now on it opens nothing.
+    pub async fn revoke_api_token(&self, name: &str) -> Result<(), AccountError> {
+        let audit = self.row("api_token.revoke", name, String::new());
+        if self.store.api_token_remove(name, audit).await? {
+            Ok(())
+        } else {
+            Err(AccountError::UnknownToken { name: name.into() })
+        }
+    }
+
+    /// Makes a token for the agents of a service, which is shown once and kept as a hash. A
+    /// controller that runs on the store takes it at once.
+    pub async fn new_agent_token(&self, service: ServiceName) -> Result<SecretString, StoreError> {
+        let token = token::generate("");
+        let sha256 = sha256(token.expose_secret().as_bytes());
+        let kept = AgentToken { sha256, service };
+        let audit = self.row("agent_token.new", kept.service.as_str(), kept.id());
+        self.store.agent_token_add(&kept, &audit).await?;
+        Ok(token)
+    }
+
+    /// Removes a credential of agents by its [`AgentToken::id`]: streams that came by it end, at the
+    /// latest when a controller next looks into the store.
+    pub async fn revoke_agent_token(&self, id: &str) -> Result<(), AccountError> {
+        let audit = self.row("agent_token.revoke", "", String::new());
+        if self.store.agent_token_remove(id, audit).await? {
+            Ok(())
+        } else {
+            Err(AccountError::UnknownAgentToken { id: id.into() })
+        }
+    }
+
+    fn row(&self, action: &str, target: &str, after: String) -> AuditRow {
+        AuditRow {
+            at: self.at,
+            actor: self.actor.clone(),
+            action: action.into(),
+            target: target.into(),
+            before: String::new(),
+            after,
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+fn changed(change: OperatorChange, name: &str) -> Result<(), AccountError> {
+    let name = name.to_owned();
+    match change {
+        OperatorChange::Done => Ok(()),
+        OperatorChange::Unknown => Err(AccountError::UnknownOperator { name }),
+        OperatorChange::LastAdministrator => Err(AccountError::LastAdministrator { name }),
+        OperatorChange::SingleSignOn => Err(AccountError::SingleSignOn { name }),
+    }
+}
+
+/// [`Accounts::new_login_link`] from the command line; the page `/login/link` takes the token.
 pub async fn new_login_link(
     store: &Store,
     operator: &str,
     valid: Duration,
 ) -> Result<String, AccountError> {
-    let token = login_link_at(
-        store,
-        WallClock::default().now(),
-        &command_line(),
-        operator,
-        valid,
-    )
-    .await?;
+    let accounts = Accounts::by_command_line(store, "");
+    let token = accounts.new_login_link(operator, valid).await?;
     Ok(token.expose_secret().to_owned())
 }
 
-pub(super) async fn login_link_at(
-    store: &Store,
-    now: Moment,
-    actor: &Actor,
-    operator: &str,
-    valid: Duration,
-) -> Result<SecretString, AccountError> {
-    let token = token::generate("");
-    let audit = AuditRow {
-        at: now,
-        actor: actor.clone(),
-        action: "login_link.new".into(),
-        target: operator.into(),
-        before: String::new(),
-        after: format!("valid for {} min", valid.as_secs().div_ceil(60)),
-        reason: String::new(),
-    };
-    let digest = token::digest_of(&token);
-    if store
-        .link_add(&digest, operator, now.plus(valid), &audit)
-        .await?
-    {
-        Ok(token)
-    } else {
-        Err(AccountError::UnknownOperator {
-            name: operator.into(),
-        })
-    }
-}
-
-/// Makes an API token, which is shown once and kept as a hash. It lasts for `lasts`, 90 days where
-/// nothing is said, at most ten years.
+/// [`Accounts::new_api_token`] from the command line.
 pub async fn new_api_token(
     store: &Store,
     name: &str,
     role: Role,
     lasts: Option<Duration>,
 ) -> Result<SecretString, AccountError> {
-    check_name(name)?;
-    let now = WallClock::default().now();
-    let lasts = lasts.unwrap_or(TOKEN_LASTS_DEFAULT).min(TOKEN_LASTS_MAX);
-    let token = token::generate(token::API_TOKEN_PREFIX);
-    let kept = ApiToken {
-        name: name.into(),
-        role,
-        created: now,
-        expires: now.plus(lasts),
-    };
-    let days = lasts.as_secs().div_ceil(24 * 3600);
-    let audit = row(
-        now,
-        "api_token.new",
-        name,
-        "",
-        format!("{}, {days} d", role_name(role)),
-    );
-    if store
-        .api_token_add(&kept, &token::digest_of(&token), &audit)
-        .await?
-    {
-        Ok(token)
-    } else {
-        Err(AccountError::Taken { name: name.into() })
-    }
+    let accounts = Accounts::by_command_line(store, "");
+    accounts.new_api_token(name, role, lasts).await
 }
 
-/// Makes a token for the agents of a service, which is shown once and kept as a hash. A controller
-/// that runs on the store takes it at once.
+/// [`Accounts::new_agent_token`] from the command line.
 pub async fn new_agent_token(
     store: &Store,
     service: ServiceName,
 ) -> Result<SecretString, StoreError> {
-    let token = token::generate("");
-    let now = WallClock::default().now();
-    let audit = row(now, "agent_token.new", service.as_str(), "", String::new());
-    let sha256 = sha256(token.expose_secret().as_bytes());
-    store
-        .agent_token_add(&AgentToken { sha256, service }, &audit)
-        .await?;
-    Ok(token)
+    let accounts = Accounts::by_command_line(store, "");
+    accounts.new_agent_token(service).await
 }
 
-/// Removes an API token: from now on it opens nothing.
-pub async fn revoke_api_token(store: &Store, name: &str) -> Result<(), AccountError> {
-    let audit = row(
-        WallClock::default().now(),
-        "api_token.revoke",
-        name,
-        "",
-        String::new(),
-    );
-    if store.api_token_remove(name, &audit).await? {
-        Ok(())
-    } else {
-        Err(AccountError::UnknownToken { name: name.into() })
-    }
-}
-
-/// Adds an operator; without a password they sign in by one-time link.
+/// [`Accounts::add_operator`] from the command line.
 pub async fn add_operator(
     store: &Store,
     name: &str,
     role: Role,
     password: Option<SecretString>,
 ) -> Result<(), AccountError> {
-    check_name(name)?;
-    let hash = match password {
-        Some(password) => Some(hashed(password).await?),
-        None => None,
-    };
-    let now = WallClock::default().now();
-    let audit = row(now, "operator.add", name, "", role_name(role).into());
-    if store
-        .operator_add(name, role, hash.as_deref(), &audit)
-        .await?
-    {
-        Ok(())
-    } else {
-        Err(AccountError::Taken { name: name.into() })
-    }
+    let accounts = Accounts::by_command_line(store, "");
+    accounts.add_operator(name, role, password).await
 }
 
-/// Gives an operator a password, and ends their sessions.
+/// [`Accounts::set_password`] from the command line.
 pub async fn set_password(
     store: &Store,
     name: &str,
     password: SecretString,
 ) -> Result<(), AccountError> {
-    let hash = hashed(password).await?;
-    let audit = row(
-        WallClock::default().now(),
-        "operator.password",
-        name,
-        "",
-        "a new password".into(),
-    );
-    if store.operator_set_password(name, &hash, &audit).await? {
-        Ok(())
-    } else {
-        Err(AccountError::UnknownOperator { name: name.into() })
-    }
-}
-
-/// Removes an operator, with their sessions and links.
-pub async fn remove_operator(store: &Store, name: &str) -> Result<(), AccountError> {
-    let audit = row(
-        WallClock::default().now(),
-        "operator.remove",
-        name,
-        "",
-        String::new(),
-    );
-    if store.operator_remove(name, &audit).await? {
-        Ok(())
-    } else {
-        Err(AccountError::UnknownOperator { name: name.into() })
-    }
+    let accounts = Accounts::by_command_line(store, "");
+    accounts.set_password(name, password).await
 }
 
 async fn hashed(password: SecretString) -> Result<String, PasswordError> {
@@ -242,26 +320,7 @@ async fn hashed(password: SecretString) -> Result<String, PasswordError> {
         .unwrap_or(Err(PasswordError::NotHashed))
 }
 
-fn command_line() -> Actor {
-    Actor {
-        name: "command line".into(),
-        via: Via::CommandLine,
-    }
-}
-
-fn row(at: Moment, action: &str, target: &str, before: &str, after: String) -> AuditRow {
-    AuditRow {
-        at,
-        actor: command_line(),
-        action: action.into(),
-        target: target.into(),
-        before: before.into(),
-        after,
-        reason: String::new(),
-    }
-}
-
-fn check_name(name: &str) -> Result<(), AccountError> {
+pub(super) fn check_name(name: &str) -> Result<(), AccountError> {
     let good = (1..=NAME_LEN_MAX).contains(&name.len())
         && name
             .chars()

@@ -1,4 +1,4 @@
-//! Operators, links and tokens. Whoever may write the store's file may do all of this.
+//! Operators and tokens. Whoever may write the store's file may do all of this.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,38 +10,8 @@ use hedgerow_protocol::ids::ServiceName;
 use secrecy::ExposeSecret as _;
 
 use super::StoreArg;
-use crate::auth;
-use crate::config::HTTP_DEFAULT;
-use crate::store::{Store, role_name};
-
-/// `hedgerow login-link`.
-#[derive(Debug, Args)]
-pub(super) struct LoginLink {
-    #[command(flatten)]
-    store: StoreArg,
-    /// Who signs in with it.
-    #[arg(long, default_value = auth::FIRST_ADMINISTRATOR)]
-    operator: String,
-    /// The dashboard's address [default: http://127.0.0.1:7410/].
-    #[arg(long, env = "HEDGEROW_PUBLIC_URL", value_name = "URL")]
-    url: Option<String>,
-}
-
-impl LoginLink {
-    pub(super) async fn run(self) -> anyhow::Result<()> {
-        let store = existing(&self.store.store).await?;
-        let token = auth::new_login_link(&store, &self.operator, auth::LINK_VALID).await?;
-        let base = self
-            .url
-            .unwrap_or_else(|| format!("http://{HTTP_DEFAULT}/"));
-        say(&format!(
-            "{}/login/link?token={token}",
-            base.trim_end_matches('/')
-        ));
-        store.close().await;
-        Ok(())
-    }
-}
+use crate::auth::{self, Accounts};
+use crate::store::{Account, Store, role_name};
 
 /// `hedgerow agent-token`.
 #[derive(Debug, Subcommand)]
@@ -54,15 +24,44 @@ pub(super) enum AgentTokens {
         #[arg(long)]
         service: ServiceName,
     },
+    /// List those in the store: each by the first letters of its hash.
+    List {
+        #[command(flatten)]
+        store: StoreArg,
+    },
+    /// Take one back: it opens nothing from now on, and a running controller ends the streams that
+    /// came by it.
+    Revoke {
+        #[command(flatten)]
+        store: StoreArg,
+        #[command(flatten)]
+        reason: ReasonArg,
+        /// Which, as `list` shows it.
+        id: String,
+    },
 }
 
 impl AgentTokens {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let Self::New { store, service } = self;
-        let store = existing(&store.store).await?;
-        let token = auth::new_agent_token(&store, service).await?;
-        say(token.expose_secret());
-        store.close().await;
+        match self {
+            Self::New { store, service } => {
+                let store = existing(&store.store).await?;
+                let token = auth::new_agent_token(&store, service).await?;
+                say(token.expose_secret());
+                store.close().await;
+            }
+            Self::List { store } => {
+                for it in existing(&store.store).await?.stored_agent_tokens().await? {
+                    let since = date(it.created.as_millis());
+                    let (id, service) = (it.token.id(), it.token.service);
+                    say(&format!("{id:<14} {service:<24} since {since}"));
+                }
+            }
+            Self::Revoke { store, reason, id } => {
+                let store = existing(&store.store).await?;
+                reason.accounts(&store)?.revoke_agent_token(&id).await?;
+            }
+        }
         Ok(())
     }
 }
@@ -93,6 +92,8 @@ pub(super) enum ApiTokens {
     Revoke {
         #[command(flatten)]
         store: StoreArg,
+        #[command(flatten)]
+        reason: ReasonArg,
         /// Its name.
         #[arg(long)]
         name: String,
@@ -123,8 +124,13 @@ impl ApiTokens {
                     ));
                 }
             }
-            Self::Revoke { store, name } => {
-                auth::revoke_api_token(&existing(&store.store).await?, &name).await?;
+            Self::Revoke {
+                store,
+                reason,
+                name,
+            } => {
+                let store = existing(&store.store).await?;
+                reason.accounts(&store)?.revoke_api_token(&name).await?;
             }
         }
         Ok(())
@@ -152,6 +158,18 @@ pub(super) enum Operators {
         #[command(flatten)]
         store: StoreArg,
     },
+    /// Give one another role: their open sessions have it at once.
+    SetRole {
+        #[command(flatten)]
+        store: StoreArg,
+        #[command(flatten)]
+        reason: ReasonArg,
+        /// Their name.
+        name: String,
+        /// What they may do from now on.
+        #[arg(long, value_enum)]
+        role: RoleArg,
+    },
     /// Set a password, from the first line of standard input; ends their sessions.
     SetPassword {
         #[command(flatten)]
@@ -163,6 +181,8 @@ pub(super) enum Operators {
     Remove {
         #[command(flatten)]
         store: StoreArg,
+        #[command(flatten)]
+        reason: ReasonArg,
         /// Their name.
         name: String,
     },
@@ -182,19 +202,62 @@ impl Operators {
                 auth::add_operator(&store, &name, role.into(), password).await?;
             }
             Self::List { store } => {
-                for account in existing(&store.store).await?.accounts().await? {
-                    say(&format!("{:<24} {}", account.name, role_name(account.role)));
-                }
+                let store = existing(&store.store).await?;
+                let accounts = Accounts::by_command_line(&store, "").operators().await?;
+                accounts.iter().for_each(|it| say(&operator_line(it)));
+            }
+            Self::SetRole {
+                store,
+                reason,
+                name,
+                role,
+            } => {
+                let store = existing(&store.store).await?;
+                let accounts = reason.accounts(&store)?;
+                accounts.set_role(&name, role.into()).await?;
             }
             Self::SetPassword { store, name } => {
                 let store = existing(&store.store).await?;
                 auth::set_password(&store, &name, password_line()?).await?;
             }
-            Self::Remove { store, name } => {
-                auth::remove_operator(&existing(&store.store).await?, &name).await?;
+            Self::Remove {
+                store,
+                reason,
+                name,
+            } => {
+                let store = existing(&store.store).await?;
+                reason.accounts(&store)?.remove_operator(&name).await?;
             }
         }
         Ok(())
+    }
+}
+
+fn operator_line(account: &Account) -> String {
+    let by = match (account.single_sign_on, account.has_password) {
+        (true, _) => "by single sign-on",
+        (false, true) => "by password",
+        (false, false) => "by link",
+    };
+    let (name, role) = (&account.name, role_name(account.role));
+    format!(
+        "{name:<24} {role:<14} {by:<18} {} sessions",
+        account.sessions
+    )
+}
+
+/// Why somebody or something is kept out, or may do other things.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ReasonArg {
+    /// Why, for the record.
+    #[arg(long)]
+    reason: String,
+}
+
+impl ReasonArg {
+    fn accounts<'a>(&self, store: &'a Store) -> anyhow::Result<Accounts<'a>> {
+        let reason = crate::acts::readable_reason(&self.reason)?;
+        Ok(Accounts::by_command_line(store, reason))
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use hedgerow_protocol::policy::PolicyDraft;
 use serde::Deserialize;
 
+use super::oidc::OidcTable;
 use super::receiver::ReceiverEntry;
 use super::tokens::AgentTokenEntry;
 use super::{ConfigError, LogFormat};
@@ -35,6 +36,7 @@ pub(super) struct File {
     pub(super) policy: Vec<PolicyDraft>,
     #[serde(default)]
     pub(super) receiver: Vec<ReceiverEntry>,
+    pub(super) oidc: Option<OidcTable>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

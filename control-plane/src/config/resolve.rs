@@ -34,17 +34,28 @@ impl Settings {
             agent_tokens.extend(tokens::from_file(path)?);
         }
         let in_file = |path: PathBuf| file::beside(folder, &path);
+        let public_url = check_url(args.public_url.or(file.public_url))?;
+        let oidc = file
+            .oidc
+            .map(|table| {
+                table.check(
+                    folder,
+                    public_url.is_some() || http.address.ip().is_loopback(),
+                )
+            })
+            .transpose()?;
         Ok(Self {
             name: check_name(args.name.or(file.name))?,
             http,
             grpc,
-            public_url: check_url(args.public_url.or(file.public_url))?,
+            public_url,
             store: args
                 .store
                 .or(file.store.map(in_file))
                 .unwrap_or_else(|| STORE_DEFAULT.into()),
             agent_tokens,
             policies: check_policies(file.policy)?,
+            oidc,
             receivers: check_receivers(file.receiver, folder)?,
             agents: check_agents(&file.agents)?,
             telemetry: Telemetry {

@@ -7,10 +7,11 @@ use std::time::Duration;
 use hedgerow_core::effect::AuditRow;
 use hedgerow_core::moment::Moment;
 use hedgerow_dashboard::backend::{Operator, Role};
-use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, SqliteConnection};
 
 use super::restore::moment;
+use super::sessions::SessionLimits;
 use super::write::write_audit;
 use super::{Store, StoreError};
 
@@ -23,8 +24,25 @@ pub struct Account {
     pub role: Role,
     /// Whether they can sign in by password.
     pub has_password: bool,
+    /// Whether they come in by single sign-on, which then decides their role.
+    pub single_sign_on: bool,
     /// Since when.
     pub created: Moment,
+    /// Sessions open.
+    pub sessions: u64,
+}
+
+/// What became of a change to an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OperatorChange {
+    /// Done, or it was so already.
+    Done,
+    /// There is no such operator.
+    Unknown,
+    /// Nobody would be left to manage who comes in.
+    LastAdministrator,
+    /// The provider of single sign-on decides that.
+    SingleSignOn,
 }
 
 /// An API token, as a list shows it. The token itself is known to its owner alone.
@@ -71,12 +89,21 @@ impl Store {
         Ok(n as u64)
     }
 
-    /// All operators, by name.
-    pub async fn accounts(&self) -> Result<Vec<Account>, StoreError> {
+    /// All operators, by name, with their sessions that are not over.
+    pub(crate) async fn accounts_at(
+        &self,
+        now: Moment,
+        limits: SessionLimits,
+    ) -> Result<Vec<Account>, StoreError> {
         let rows = sqlx::query(
-            "SELECT name, role, password_hash IS NOT NULL AS has_password, created
+            "SELECT name, role, password_hash IS NOT NULL AS has_password,
+                 sso_identity IS NOT NULL AS single_sign_on, created,
+                 (SELECT count(*) FROM sessions s
+                  WHERE s.operator = name AND s.seen > $1 AND s.created > $2) AS sessions
              FROM operators ORDER BY name",
         )
+        .bind(ago(now, limits.idle))
+        .bind(ago(now, limits.absolute))
         .fetch_all(self.pool())
         .await?;
         rows.iter()
@@ -85,7 +112,9 @@ impl Store {
                     name: row.try_get("name")?,
                     role: role(row)?,
                     has_password: row.try_get("has_password")?,
+                    single_sign_on: row.try_get("single_sign_on")?,
                     created: moment("operators", row, "created")?,
+                    sessions: row.try_get::<i64, _>("sessions")? as u64,
                 })
             })
             .collect()
@@ -115,42 +144,85 @@ impl Store {
     }
 
     /// Gives an operator a password and ends their sessions: whoever held one by the old password
-    /// is out. False: there is no such operator.
+    /// is out.
     pub(crate) async fn operator_set_password(
         &self,
         name: &str,
         password_hash: &str,
         audit: &AuditRow,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<OperatorChange, StoreError> {
         let mut tx = self.pool().begin_with("BEGIN IMMEDIATE").await?;
-        let changed = sqlx::query("UPDATE operators SET password_hash = $2 WHERE name = $1")
+        match standing(&mut tx, name).await? {
+            None => return Ok(OperatorChange::Unknown),
+            Some(it) if it.single_sign_on => return Ok(OperatorChange::SingleSignOn),
+            Some(_) => {}
+        }
+        sqlx::query("UPDATE operators SET password_hash = $2 WHERE name = $1")
             .bind(name)
             .bind(password_hash)
             .execute(&mut *tx)
-            .await?
-            .rows_affected();
-        if changed == 1 {
-            sqlx::query("DELETE FROM sessions WHERE operator = $1")
-                .bind(name)
-                .execute(&mut *tx)
-                .await?;
-        }
-        recorded(tx, changed, audit).await
+            .await?;
+        sqlx::query("DELETE FROM sessions WHERE operator = $1")
+            .bind(name)
+            .execute(&mut *tx)
+            .await?;
+        write_audit(&mut tx, audit).await?;
+        tx.commit().await?;
+        Ok(OperatorChange::Done)
     }
 
-    /// Removes an operator with their sessions and links. False: there is no such operator.
+    /// Gives an operator another role. The row's `before` is filled in here.
+    pub(crate) async fn operator_set_role(
+        &self,
+        name: &str,
+        role: Role,
+        mut audit: AuditRow,
+    ) -> Result<OperatorChange, StoreError> {
+        let mut tx = self.pool().begin_with("BEGIN IMMEDIATE").await?;
+        let Some(it) = standing(&mut tx, name).await? else {
+            return Ok(OperatorChange::Unknown);
+        };
+        if it.single_sign_on {
+            return Ok(OperatorChange::SingleSignOn);
+        }
+        if it.role == role {
+            return Ok(OperatorChange::Done);
+        }
+        if it.role == Role::Administrator && !others_administer(&mut tx, name).await? {
+            return Ok(OperatorChange::LastAdministrator);
+        }
+        sqlx::query("UPDATE operators SET role = $2 WHERE name = $1")
+            .bind(name)
+            .bind(role_name(role))
+            .execute(&mut *tx)
+            .await?;
+        audit.before = role_name(it.role).into();
+        write_audit(&mut tx, &audit).await?;
+        tx.commit().await?;
+        Ok(OperatorChange::Done)
+    }
+
+    /// Removes an operator with their sessions and links. The row's `before` is filled in here.
     pub(crate) async fn operator_remove(
         &self,
         name: &str,
-        audit: &AuditRow,
-    ) -> Result<bool, StoreError> {
+        mut audit: AuditRow,
+    ) -> Result<OperatorChange, StoreError> {
         let mut tx = self.pool().begin_with("BEGIN IMMEDIATE").await?;
-        let removed = sqlx::query("DELETE FROM operators WHERE name = $1")
+        let Some(it) = standing(&mut tx, name).await? else {
+            return Ok(OperatorChange::Unknown);
+        };
+        if it.role == Role::Administrator && !others_administer(&mut tx, name).await? {
+            return Ok(OperatorChange::LastAdministrator);
+        }
+        sqlx::query("DELETE FROM operators WHERE name = $1")
             .bind(name)
             .execute(&mut *tx)
-            .await?
-            .rows_affected();
-        recorded(tx, removed, audit).await
+            .await?;
+        audit.before = role_name(it.role).into();
+        write_audit(&mut tx, &audit).await?;
+        tx.commit().await?;
+        Ok(OperatorChange::Done)
     }
 
     /// An operator and the hash of their password.
@@ -166,26 +238,32 @@ impl Store {
             .transpose()
     }
 
-    /// Keeps a login link. False: there is no such operator.
+    /// Keeps a login link.
     pub(crate) async fn link_add(
         &self,
         token_sha256: &str,
         name: &str,
         expires: Moment,
         audit: &AuditRow,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<OperatorChange, StoreError> {
         let mut tx = self.pool().begin_with("BEGIN IMMEDIATE").await?;
-        let added = sqlx::query(
-            "INSERT INTO login_links (token_sha256, operator, expires)
-             SELECT $1, name, $3 FROM operators WHERE name = $2",
+        match standing(&mut tx, name).await? {
+            None => return Ok(OperatorChange::Unknown),
+            // A link would go around whatever the provider demands of them.
+            Some(it) if it.single_sign_on => return Ok(OperatorChange::SingleSignOn),
+            Some(_) => {}
+        }
+        sqlx::query(
+            "INSERT INTO login_links (token_sha256, operator, expires) VALUES ($1, $2, $3)",
         )
         .bind(token_sha256)
         .bind(name)
         .bind(millis(expires))
         .execute(&mut *tx)
-        .await?
-        .rows_affected();
-        recorded(tx, added, audit).await
+        .await?;
+        write_audit(&mut tx, audit).await?;
+        tx.commit().await?;
+        Ok(OperatorChange::Done)
     }
 
     /// Uses a login link up: of many at once, one gets the operator. None: unknown, used or over.
@@ -239,19 +317,20 @@ impl Store {
         recorded(tx, added, audit).await
     }
 
-    /// Removes an API token. False: there is none of that name.
+    /// Removes an API token. False: there is none of that name. The row's `before` is filled in here.
     pub(crate) async fn api_token_remove(
         &self,
         name: &str,
-        audit: &AuditRow,
+        mut audit: AuditRow,
     ) -> Result<bool, StoreError> {
         let mut tx = self.pool().begin_with("BEGIN IMMEDIATE").await?;
-        let removed = sqlx::query("DELETE FROM api_tokens WHERE name = $1")
-            .bind(name)
-            .execute(&mut *tx)
-            .await?
-            .rows_affected();
-        recorded(tx, removed, audit).await
+        let role: Option<String> =
+            sqlx::query_scalar("DELETE FROM api_tokens WHERE name = $1 RETURNING role")
+                .bind(name)
+                .fetch_optional(&mut *tx)
+                .await?;
+        audit.before = role.clone().unwrap_or_default();
+        recorded(tx, u64::from(role.is_some()), &audit).await
     }
 
     /// The API token of this hash that is not over yet.
@@ -289,6 +368,45 @@ fn api_token(row: &SqliteRow) -> Result<ApiToken, StoreError> {
     })
 }
 
+/// An operator, as a change finds them.
+struct Standing {
+    role: Role,
+    single_sign_on: bool,
+}
+
+async fn standing(
+    connection: &mut SqliteConnection,
+    name: &str,
+) -> Result<Option<Standing>, StoreError> {
+    let row = sqlx::query(
+        "SELECT name, role, sso_identity IS NOT NULL AS single_sign_on
+         FROM operators WHERE name = $1",
+    )
+    .bind(name)
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        Ok(Standing {
+            role: role(&row)?,
+            single_sign_on: row.try_get("single_sign_on")?,
+        })
+    })
+    .transpose()
+}
+
+async fn others_administer(
+    connection: &mut SqliteConnection,
+    name: &str,
+) -> Result<bool, StoreError> {
+    let others: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM operators WHERE role = 'administrator' AND name <> $1",
+    )
+    .bind(name)
+    .fetch_one(connection)
+    .await?;
+    Ok(others > 0)
+}
+
 /// The columns `name` and `role` of a row.
 pub(super) fn operator(row: &SqliteRow) -> Result<Operator, StoreError> {
     Ok(Operator {
@@ -297,7 +415,7 @@ pub(super) fn operator(row: &SqliteRow) -> Result<Operator, StoreError> {
     })
 }
 
-fn role(row: &SqliteRow) -> Result<Role, StoreError> {
+pub(super) fn role(row: &SqliteRow) -> Result<Role, StoreError> {
     let name: String = row.try_get("role")?;
     role_named(&name).ok_or_else(|| StoreError::Unreadable {
         table: "operators or api_tokens",

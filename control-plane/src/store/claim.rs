@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
+use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::store::StoreError;
@@ -13,7 +15,7 @@ use crate::store::StoreError;
 /// Commands that add a row beside a running controller (`login-link`, `agent-token`) do not take it.
 #[derive(Debug)]
 pub struct Claim {
-    _lock: File,
+    lock: File,
 }
 
 impl Claim {
@@ -31,14 +33,31 @@ impl Claim {
                 source,
             })?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { _lock: lock }),
+            Ok(()) => Ok(Self { lock }),
             Err(TryLockError::WouldBlock) => Err(StoreError::InUse {
                 path: store.to_owned(),
             }),
             Err(TryLockError::Error(source)) => Err(StoreError::Lock { path, source }),
         }
     }
+
+    /// Writes down where this controller's dashboard is, for commands beside it.
+    pub fn tell(&self, dashboard: &str) -> std::io::Result<()> {
+        self.lock.set_len(0)?;
+        self.lock.write_all_at(dashboard.as_bytes(), 0)
+    }
+
+    /// Where the dashboard of the store's controller is, or was when it last ran.
+    pub fn told(store: &Path) -> Option<String> {
+        let file = File::open(beside(&resolved(store))).ok()?;
+        let mut text = String::new();
+        file.take(TOLD_LEN_MAX).read_to_string(&mut text).ok()?;
+        (!text.is_empty()).then_some(text)
+    }
 }
+
+/// Longest address that is read.
+const TOLD_LEN_MAX: u64 = 2048;
 
 /// Longest chain of links that is followed to a file that is not there yet, as in Linux.
 const LINKS_MAX: usize = 40;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hedgerow_core::effect::AuditRow;
 use hedgerow_core::moment::Moment;
 use hedgerow_dashboard::backend::Operator;
-use sqlx::Row as _;
+use sqlx::{Row as _, SqliteConnection};
 
 use super::accounts::{ago, millis, operator};
 use super::write::write_audit;
@@ -34,35 +34,8 @@ impl Store {
         limits: SessionLimits,
         audit: &AuditRow,
     ) -> Result<(), StoreError> {
-        let now = audit.at;
         let mut tx = self.pool().begin_with("BEGIN IMMEDIATE").await?;
-        sqlx::query("DELETE FROM sessions WHERE seen <= $1 OR created <= $2")
-            .bind(ago(now, limits.idle))
-            .bind(ago(now, limits.absolute))
-            .execute(&mut *tx)
-            .await?;
-        sqlx::query("DELETE FROM login_links WHERE expires <= $1")
-            .bind(millis(now))
-            .execute(&mut *tx)
-            .await?;
-        sqlx::query(
-            "INSERT INTO sessions (token_sha256, operator, created, seen) VALUES ($1, $2, $3, $3)",
-        )
-        .bind(token_sha256)
-        .bind(name)
-        .bind(millis(now))
-        .execute(&mut *tx)
-        .await?;
-        sqlx::query(
-            "DELETE FROM sessions WHERE token_sha256 IN (
-                 SELECT token_sha256 FROM sessions WHERE operator = $1
-                 ORDER BY created DESC, token_sha256 LIMIT -1 OFFSET $2)",
-        )
-        .bind(name)
-        .bind(i64::from(limits.per_operator))
-        .execute(&mut *tx)
-        .await?;
-        write_audit(&mut tx, audit).await?;
+        insert(&mut tx, token_sha256, name, limits, audit).await?;
         tx.commit().await?;
         Ok(())
     }
@@ -108,4 +81,42 @@ impl Store {
             .await?;
         Ok(())
     }
+}
+
+/// [`Store::session_add`] within a transaction.
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    token_sha256: &str,
+    name: &str,
+    limits: SessionLimits,
+    audit: &AuditRow,
+) -> Result<(), StoreError> {
+    let now = audit.at;
+    sqlx::query("DELETE FROM sessions WHERE seen <= $1 OR created <= $2")
+        .bind(ago(now, limits.idle))
+        .bind(ago(now, limits.absolute))
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query("DELETE FROM login_links WHERE expires <= $1")
+        .bind(millis(now))
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query(
+        "INSERT INTO sessions (token_sha256, operator, created, seen) VALUES ($1, $2, $3, $3)",
+    )
+    .bind(token_sha256)
+    .bind(name)
+    .bind(millis(now))
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query(
+        "DELETE FROM sessions WHERE token_sha256 IN (
+             SELECT token_sha256 FROM sessions WHERE operator = $1
+             ORDER BY created DESC, token_sha256 LIMIT -1 OFFSET $2)",
+    )
+    .bind(name)
+    .bind(i64::from(limits.per_operator))
+    .execute(&mut *connection)
+    .await?;
+    write_audit(connection, audit).await
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hedgerow_control_plane::auth::{self, AccountError, Auth, LINK_VALID, TokenError, WallClock};
+use hedgerow_control_plane::auth::{
+    self, AccountError, Accounts, Auth, LINK_VALID, TokenError, WallClock,
+};
 use hedgerow_control_plane::store::Store;
 use hedgerow_core::moment::Moment;
 use hedgerow_dashboard::backend::{RecordQuery, Role, SignInError};
@@ -49,6 +51,10 @@ impl Desk {
         auth::new_login_link(&self.store, name, LINK_VALID)
             .await
             .unwrap()
+    }
+
+    fn accounts(&self) -> Accounts<'_> {
+        Accounts::by_command_line(&self.store, "a test")
     }
 
     async fn actions(&self) -> Vec<String> {
@@ -232,7 +238,7 @@ async fn s11_a_session_ends_when_its_owner_signs_out_or_gets_a_new_password_or_i
         .unwrap();
     assert!(desk.auth.session(&two).await.unwrap().is_none());
     let three = signed_in().await;
-    auth::remove_operator(&desk.store, "ada").await.unwrap();
+    desk.accounts().remove_operator("ada").await.unwrap();
     assert!(desk.auth.session(&three).await.unwrap().is_none());
 }
 
@@ -349,9 +355,9 @@ async fn an_api_token_ends_and_can_be_taken_back() {
         .await
         .unwrap();
     assert!(desk.auth.bearer(other.expose_secret(), None).await.is_ok());
-    auth::revoke_api_token(&desk.store, "bot").await.unwrap();
+    desk.accounts().revoke_api_token("bot").await.unwrap();
     assert!(desk.auth.bearer(other.expose_secret(), None).await.is_err());
-    assert!(auth::revoke_api_token(&desk.store, "bot").await.is_err());
+    assert!(desk.accounts().revoke_api_token("bot").await.is_err());
     let names = desk.store.api_tokens().await.unwrap();
     assert_eq!(
         names.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(),
@@ -460,7 +466,7 @@ async fn names_and_passwords_that_cannot_be_used_are_refused_with_what_was_expec
         nobody.unwrap_err(),
         AccountError::UnknownOperator { .. }
     ));
-    let accounts = desk.store.accounts().await.unwrap();
+    let accounts = desk.accounts().operators().await.unwrap();
     assert_eq!(accounts.len(), 1);
     assert_eq!(
         (accounts[0].role, accounts[0].has_password),

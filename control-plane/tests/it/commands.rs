@@ -104,3 +104,139 @@ fn s11_no_command_makes_a_store_beside_the_controllers() {
         assert!(!folder.path().join("hedgerow.db").exists());
     }
 }
+
+#[tokio::test]
+async fn accounts_and_tokens_are_listed_and_taken_back_from_the_command_line() {
+    let folder = TempDir::new().unwrap();
+    store(folder.path()).await.close().await;
+    let run = |arguments: &[&str]| {
+        let output = hedgerow(folder.path(), arguments, "");
+        let text = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        (output.status.success(), text.concat())
+    };
+    for made in [
+        &["operator", "add", "ada", "--role", "administrator"][..],
+        &["operator", "add", "bob", "--role", "viewer"],
+        &[
+            "api-token",
+            "new",
+            "--name",
+            "ci",
+            "--role",
+            "viewer",
+            "--days",
+            "7",
+        ],
+        &["agent-token", "new", "--service", "shop"],
+    ] {
+        let (done, said) = run(made);
+        assert!(done, "{made:?}: {said}");
+    }
+    let (_, people) = run(&["operator", "list"]);
+    assert!(
+        people.contains("ada") && people.contains("by link"),
+        "{people}"
+    );
+    let (_, tokens) = run(&["api-token", "list"]);
+    assert!(
+        tokens.contains("ci") && tokens.contains("until 20"),
+        "{tokens}"
+    );
+    let (_, agents) = run(&["agent-token", "list"]);
+    assert!(
+        agents.contains("shop") && agents.contains("since 20"),
+        "{agents}"
+    );
+    let id = agents.split_whitespace().next().unwrap();
+
+    let why = ["--reason", "she left"];
+    for (refused, words) in [
+        (&["operator", "remove", "ada"][..], "--reason"),
+        (
+            &["operator", "remove", "ada", "--reason", " "],
+            "a reason is needed",
+        ),
+        (
+            &["operator", "remove", "ada", why[0], why[1]],
+            "last administrator",
+        ),
+        (
+            &[
+                "operator", "set-role", "ada", "--role", "viewer", why[0], why[1],
+            ],
+            "last administrator",
+        ),
+        (
+            &["operator", "remove", "eve", why[0], why[1]],
+            "no operator",
+        ),
+        (
+            &["agent-token", "revoke", "0123456789ab", why[0], why[1]],
+            "no agents' token",
+        ),
+    ] {
+        let (done, said) = run(refused);
+        assert!(!done && said.contains(words), "{refused:?}: {said}");
+    }
+    for done in [
+        &["operator", "set-role", "bob", "--role", "administrator"][..],
+        &["operator", "remove", "ada"],
+        &["api-token", "revoke", "--name", "ci"],
+        &["agent-token", "revoke", id],
+    ] {
+        let (done, said) = run(&[done, &why].concat());
+        assert!(done, "{said}");
+    }
+    let (_, left) = run(&["operator", "list"]);
+    assert!(
+        !left.contains("ada") && left.contains("administrator"),
+        "{left}"
+    );
+    let store = store(folder.path()).await;
+    assert!(store.api_tokens().await.unwrap().is_empty());
+    assert!(store.agent_tokens().await.unwrap().is_empty());
+    let query = RecordQuery {
+        limit: 4,
+        ..RecordQuery::default()
+    };
+    for (_, row) in store.record(&query).await.unwrap() {
+        assert_eq!(
+            (row.reason.as_str(), row.actor.via),
+            ("she left", Via::CommandLine)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_login_link_leads_to_where_the_controller_of_the_store_listens() {
+    let running = crate::running::Running::start().await;
+    let folder = running.folder.path();
+    let link = |more: &[&str]| {
+        let output = hedgerow(folder, &[&["login-link"], more].concat(), "");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = format!("http://{}/login/link?token=", running.app.http_address());
+    assert!(link(&[]).starts_with(&told), "{told}");
+    // The settings say port 0, so only the running controller knows.
+    assert!(
+        link(&["--config", "hedgerow.toml"]).starts_with(&told),
+        "{told}"
+    );
+    let named = link(&["--dashboard-url", "https://h.example/"]);
+    assert!(
+        named.starts_with("https://h.example/login/link?token="),
+        "{named}"
+    );
+    std::fs::write(
+        folder.join("public.toml"),
+        "public_url = \"https://ops.example.com\"\nstore = \"hedgerow.db\"\n",
+    )
+    .unwrap();
+    let public = link(&["--config", "public.toml"]);
+    assert!(
+        public.starts_with("https://ops.example.com/login/link?token="),
+        "{public}"
+    );
+    running.app.stop().await;
+}

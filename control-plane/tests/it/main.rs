@@ -1,6 +1,7 @@
 //! The controller as a whole: real sockets, real store, real processes where one is killed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod access;
 mod alerts;
 mod api;
 mod auth;
@@ -16,6 +17,7 @@ mod hostile;
 mod leaving;
 mod listener;
 mod logged;
+mod oidc;
 mod process;
 mod raw_agent;
 mod replay;

@@ -1,15 +1,20 @@
 //! Replicas over time as a heatmap: a row a replica, a column a moment.
 
+mod words;
+
 use std::collections::BTreeSet;
 
 use askama::Template;
 use askama::filters::HtmlSafe;
 use hedgerow_core::moment::Moment;
-use hedgerow_core::view::{ReplicaCell, ReplicaCourse, Together, Unlike};
+use hedgerow_core::view::{ReplicaCell, ReplicaCourse, Unlike};
 use hedgerow_protocol::ids::ReplicaName;
 
 use super::scale::{Scale, px, time_ticks};
-use crate::format::{clock, percent, percent_set, significant};
+use crate::format::{clock, significant};
+use crate::fragment::Fragment;
+pub(crate) use words::CARRIED_BEYOND;
+use words::{losing_words, of, slow_words};
 
 /// Rows drawn; those that stand out come first.
 const ROWS: usize = 24;
@@ -22,8 +27,6 @@ const WIDTH: f64 = 466.0;
 const RIGHT: f64 = 62.0;
 const TOP: f64 = 16.0;
 const ROW: f64 = 17.0;
-/// Share of slow traffic that hedging carries beyond its budget, at most.
-pub(crate) const CARRIED_BEYOND: f64 = 0.05;
 
 /// A heatmap, laid out.
 #[derive(Debug, Clone, Template)]
@@ -32,9 +35,31 @@ pub(crate) struct Heat {
     id: &'static str,
     title: &'static str,
     unit: &'static str,
+    map: HeatMap,
+    words: HeatWords,
+}
+
+impl HtmlSafe for Heat {}
+
+impl Heat {
+    /// Its two parts, by the ids of the elements they are in. The map is put in place whole: thousands
+    /// of boxes, all of them somewhere else than before.
+    pub(crate) fn fragments(&self) -> [Fragment; 2] {
+        [
+            Fragment::whole(format!("{}-map", self.id), &self.map),
+            Fragment::inner(format!("{}-words", self.id), &self.words),
+        ]
+    }
+}
+
+/// What is drawn.
+#[derive(Debug, Clone, Template)]
+#[template(path = "parts/heat-map.html")]
+struct HeatMap {
+    id: &'static str,
+    title: &'static str,
+    unit: &'static str,
     summary: String,
-    /// None: nothing is drawn.
-    legend: Option<[String; 5]>,
     rows: Vec<HeatRow>,
     ticks: Vec<(String, String)>,
     together: Vec<Bar>,
@@ -42,12 +67,32 @@ pub(crate) struct Heat {
     width: String,
     right: String,
     ticks_at: String,
+}
+
+impl HtmlSafe for HeatMap {}
+
+/// What it means, and its table.
+#[derive(Debug, Clone, Template)]
+#[template(path = "parts/heat-words.html")]
+struct HeatWords {
+    id: &'static str,
+    summary: String,
+    /// None: nothing is drawn.
+    legend: Option<[String; 5]>,
+    rows: Vec<TableRow>,
     head: Vec<String>,
     beyond: usize,
     joined: usize,
 }
 
-impl HtmlSafe for Heat {}
+impl HtmlSafe for HeatWords {}
+
+#[derive(Debug, Clone)]
+struct TableRow {
+    name: String,
+    bad: bool,
+    cells: Vec<String>,
+}
 
 #[derive(Debug, Clone)]
 struct HeatRow {
@@ -58,7 +103,6 @@ struct HeatRow {
     cells: Vec<Cell>,
     /// Strokes over what is bad: seen without colours.
     strokes: String,
-    table: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -101,6 +145,18 @@ impl Measure {
         match self {
             Self::P95 => cell.p95_ms.map(f64::from),
             Self::Wins => cell.win_rate(),
+        }
+    }
+
+    /// Id, title and unit.
+    const fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::P95 => ("heat-p95", "p95 by replica", "ms"),
+            Self::Wins => (
+                "heat-wins",
+                "Hedges won by replica",
+                "% of hedges sent to it",
+            ),
         }
     }
 
@@ -198,24 +254,22 @@ impl<'a> Map<'a> {
     fn layout(&self, summary: String) -> Heat {
         let bottom = TOP + ROW * self.names.len() as f64;
         let rows: Vec<HeatRow> = (0..self.names.len()).map(|row| self.row(row)).collect();
-        Heat {
-            id: match self.measure {
-                Measure::P95 => "heat-p95",
-                Measure::Wins => "heat-wins",
-            },
-            title: match self.measure {
-                Measure::P95 => "p95 by replica",
-                Measure::Wins => "Hedges won by replica",
-            },
-            unit: match self.measure {
-                Measure::P95 => "ms",
-                Measure::Wins => "% of hedges sent to it",
-            },
+        let drawn = rows.iter().any(|row| !row.cells.is_empty());
+        let (id, title, unit) = self.measure.names();
+        let words = HeatWords {
+            id,
+            summary: summary.clone(),
+            legend: drawn.then(|| self.measure.legend(self.usual)),
+            rows: self.names.iter().map(|name| self.table_row(name)).collect(),
+            head: self.table_columns().map(|(at, _)| clock(at)).collect(),
+            beyond: self.beyond,
+            joined: self.joined,
+        };
+        let map = HeatMap {
+            id,
+            title,
+            unit,
             summary,
-            legend: rows
-                .iter()
-                .any(|row| !row.cells.is_empty())
-                .then(|| self.measure.legend(self.usual)),
             rows,
             ticks: time_ticks(self.from, self.to, WIDTH)
                 .into_iter()
@@ -226,9 +280,30 @@ impl<'a> Map<'a> {
             width: px(LEFT + WIDTH + RIGHT),
             right: px(LEFT + WIDTH + 8.0),
             ticks_at: px(bottom + 14.0),
-            head: self.table_columns().map(|(at, _)| clock(at)).collect(),
-            beyond: self.beyond,
-            joined: self.joined,
+        };
+        Heat {
+            id,
+            title,
+            unit,
+            map,
+            words,
+        }
+    }
+
+    fn is_bad(&self, name: &ReplicaName) -> bool {
+        let bad = |it: &Unlike| it.rows.iter().any(|row| &row.replica == name);
+        self.unlike.is_some_and(bad)
+    }
+
+    fn table_row(&self, name: &ReplicaName) -> TableRow {
+        let cells = self.table_columns().map(|(_, columns)| {
+            let worst = self.worst(columns, name);
+            worst.map_or_else(|| "–".into(), |(_, value)| self.measure.text(value))
+        });
+        TableRow {
+            name: name.to_string(),
+            bad: self.is_bad(name),
+            cells: cells.collect(),
         }
     }
 
@@ -269,21 +344,13 @@ impl<'a> Map<'a> {
                 words: self.cell_words(end, name, &cell, value),
             });
         }
-        let bad = |it: &Unlike| it.rows.iter().any(|row| &row.replica == name);
         HeatRow {
             short: shortened(name.as_str()),
             name: name.to_string(),
-            bad: self.unlike.is_some_and(bad),
+            bad: self.is_bad(name),
             middle: px(top + ROW / 2.0 - 0.5),
             cells,
             strokes,
-            table: self
-                .table_columns()
-                .map(|(_, columns)| {
-                    let worst = self.worst(columns, name);
-                    worst.map_or_else(|| "–".into(), |(_, value)| self.measure.text(value))
-                })
-                .collect(),
         }
     }
 
@@ -398,115 +465,4 @@ fn shortened(name: &str) -> String {
     }
     let end: String = name.chars().skip(letters - ROOM + 1).collect();
     format!("…{end}")
-}
-
-/// `9 of 10 replicas`, or all of them.
-fn of(it: &Together) -> String {
-    if it.bad == it.known {
-        format!("all {} replicas", it.known)
-    } else {
-        format!("{} of {} replicas", it.bad, it.known)
-    }
-}
-
-/// The bad replicas' names; how many of whose cells are bad.
-fn rows_words(unlike: &Unlike) -> Option<(String, String)> {
-    let first = unlike.rows.first()?;
-    let shown = unlike.rows.iter().take(3);
-    let names: Vec<&str> = shown.map(|it| it.replica.as_str()).collect();
-    let more = unlike.rows.len() - names.len();
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    let names = format!("{}{more}", names.join(", "));
-    Some((names, format!("{} of {} times", first.bad, first.known)))
-}
-
-fn slow_words(unlike: Option<&Unlike>, budget: f64) -> String {
-    let Some(unlike) = unlike else {
-        return "Too little is known to say what is usual.".into();
-    };
-    let mut out = Vec::new();
-    if let Some(now) = unlike.lasting() {
-        out.push(format!(
-            "A bad column: {} have been slow together since {}. That is a cause they share, and \
-             ejecting one of them is no cure.",
-            of(now),
-            clock(now.from)
-        ));
-    }
-    if let Some((names, times)) = rows_words(unlike) {
-        let (is, itself, it) = match unlike.rows.len() {
-            1 => ("is", "itself", "it"),
-            _ => ("are", "themselves", "them"),
-        };
-        out.push(format!(
-            "A bad row: {names} {is} slow by {itself}, {times}. Eject {it}: hedging can carry at most \
-             {} of slow traffic.",
-            percent_set(budget + CARRIED_BEYOND)
-        ));
-    }
-    if let Some(over) = unlike.columns.last().filter(|it| !it.lasts) {
-        out.push(format!(
-            "{} were slow together from {} to {}, by a cause they shared; that is over.",
-            capital(&of(over)),
-            clock(over.from),
-            clock(over.until)
-        ));
-    }
-    if out.is_empty() {
-        out.push("No replica stands out, and at no time were most of them slow together.".into());
-    }
-    out.push(format!(
-        "Usual is {} ms; beyond {} ms it is marked.",
-        significant(unlike.usual),
-        significant(unlike.limit)
-    ));
-    out.join(" ")
-}
-
-fn losing_words(unlike: Option<&Unlike>) -> String {
-    let Some(unlike) = unlike else {
-        return "Too few hedges to say what is usual.".into();
-    };
-    let mut out = Vec::new();
-    if let Some(now) = unlike.lasting() {
-        out.push(format!(
-            "A bad column: since {} hedges have lost on {}. A second replica is as slow as the first: \
-             a cause they share.",
-            clock(now.from),
-            of(now)
-        ));
-    }
-    if let Some((names, times)) = rows_words(unlike) {
-        out.push(format!(
-            "A bad row: hedges sent to {names} lose, {times}, where those sent to others win."
-        ));
-    }
-    if let Some(over) = unlike.columns.last().filter(|it| !it.lasts) {
-        out.push(format!(
-            "Hedges lost on {} from {} to {}; that is over.",
-            of(over),
-            clock(over.from),
-            clock(over.until)
-        ));
-    }
-    if out.is_empty() {
-        out.push("Hedges win alike on every replica.".into());
-    }
-    out.push(format!(
-        "Usual is {}; under {} it is marked.",
-        percent(unlike.usual),
-        percent(unlike.limit)
-    ));
-    out.join(" ")
-}
-
-fn capital(words: &str) -> String {
-    let mut chars = words.chars();
-    chars.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(chars).collect()
-    })
 }

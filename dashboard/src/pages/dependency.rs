@@ -284,8 +284,12 @@ pub(crate) async fn fragments<B: Backend>(
     let view = snapshot.routes.get(&watched.route);
     let column = view.and_then(|it| Some(it.replica_course.columns.last()?.at));
     if column.is_none() || column != watched.column {
+        if column.is_none() || watched.column.is_none() {
+            out.push(Fragment::inner("heat", &page.as_heat()));
+        } else {
+            out.extend(page.known.heats.iter().flat_map(Heat::fragments));
+        }
         watched.column = column;
-        out.push(Fragment::inner("heat", &page.as_heat()));
     }
     out
 }

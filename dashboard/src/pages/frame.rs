@@ -59,12 +59,22 @@ impl Frame {
     }
 
     pub(crate) fn role(&self) -> &'static str {
-        match self.operator.role {
-            Role::Viewer => "viewer",
-            Role::Operator => "operator",
-            Role::Editor => "editor",
-            Role::Administrator => "administrator",
-        }
+        role_name(self.operator.role)
+    }
+
+    /// Whether they decide who comes in.
+    pub(crate) fn administers(&self) -> bool {
+        self.operator.role >= Role::Administrator
+    }
+}
+
+/// A role's name, in pages and forms.
+pub(crate) const fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Viewer => "viewer",
+        Role::Operator => "operator",
+        Role::Editor => "editor",
+        Role::Administrator => "administrator",
     }
 }
 

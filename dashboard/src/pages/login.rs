@@ -1,4 +1,6 @@
-//! Signing in, by password or by a one-time link, and out.
+//! Signing in, by password, by a one-time link or by a provider, and out.
+
+pub(crate) mod sso;
 
 use askama::Template;
 use axum::Extension;
@@ -9,6 +11,7 @@ use serde::Deserialize;
 
 use crate::assets;
 use crate::backend::{Backend, Session, SignInError};
+use crate::format::url_part;
 use crate::fragment::html;
 use crate::guard::{COOKIE, Viewer, peer_of};
 use crate::router::App;
@@ -36,6 +39,15 @@ struct LoginPage {
     name: String,
     next: String,
     problem: Option<String>,
+    sso: Option<SsoButton>,
+}
+
+/// What leads to the provider of single sign-on. A link, not a form: the content security policy lets
+/// forms lead to these pages only, also by way of a redirect.
+#[derive(Debug)]
+struct SsoButton {
+    provider: String,
+    address: String,
 }
 
 /// The link's own page: it shows a button that posts, so that a mail program or chat that looks
@@ -55,13 +67,26 @@ pub(crate) struct Next {
 
 /// GET /login
 pub(crate) async fn page<B: Backend>(
-    State(_): State<App<B>>,
+    State(app): State<App<B>>,
     Query(query): Query<Next>,
 ) -> Response {
-    login_page(StatusCode::OK, String::new(), query.next, None)
+    login_page(&app, StatusCode::OK, String::new(), query.next, None)
 }
 
-fn login_page(status: StatusCode, name: String, next: String, problem: Option<String>) -> Response {
+fn login_page<B: Backend>(
+    app: &App<B>,
+    status: StatusCode,
+    name: String,
+    next: String,
+    problem: Option<String>,
+) -> Response {
+    let sso = app.backend.single_sign_on().map(|provider| SsoButton {
+        provider,
+        address: match inside(&next) {
+            "/" => "/login/sso".into(),
+            next => format!("/login/sso?next={}", url_part(next)),
+        },
+    });
     html(
         status,
         &LoginPage {
@@ -69,8 +94,14 @@ fn login_page(status: StatusCode, name: String, next: String, problem: Option<St
             name,
             next,
             problem,
+            sso,
         },
     )
+}
+
+/// The sign-in page with what went wrong on it.
+fn failed<B: Backend>(app: &App<B>, error: &SignInError, name: String, next: String) -> Response {
+    login_page(app, status_of(error), name, next, Some(error.to_string()))
 }
 
 #[derive(Deserialize)]
@@ -95,12 +126,7 @@ pub(crate) async fn sign_in<B: Backend>(
         .await
     {
         Ok(session) => signed_in(&app, &session, &form.next),
-        Err(error) => login_page(
-            status_of(&error),
-            form.name,
-            form.next,
-            Some(error.to_string()),
-        ),
+        Err(error) => failed(&app, &error, form.name, form.next),
     }
 }
 
@@ -136,19 +162,16 @@ pub(crate) async fn sign_in_by_link<B: Backend>(
         .await
     {
         Ok(session) => signed_in(&app, &session, "/"),
-        Err(error) => login_page(
-            status_of(&error),
-            String::new(),
-            String::new(),
-            Some(error.to_string()),
-        ),
+        Err(error) => failed(&app, &error, String::new(), String::new()),
     }
 }
 
 fn status_of(error: &SignInError) -> StatusCode {
     match error {
-        SignInError::Wrong | SignInError::LinkSpent => StatusCode::UNAUTHORIZED,
-        SignInError::NotAllowed(_) => StatusCode::FORBIDDEN,
+        SignInError::Wrong | SignInError::LinkSpent | SignInError::NotBegun => {
+            StatusCode::UNAUTHORIZED
+        }
+        SignInError::NotAllowed(_) | SignInError::NameTaken(_) => StatusCode::FORBIDDEN,
         SignInError::Provider(_) => StatusCode::BAD_GATEWAY,
         SignInError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
         SignInError::Store(_) => StatusCode::SERVICE_UNAVAILABLE,

@@ -135,6 +135,5 @@ mod tests {
             address("hedgerow.v1.Fleet/Attach", "a:b@c"),
             "/dependencies/hedgerow.v1.Fleet%2FAttach/a%3Ab%40c"
         );
-        assert_eq!(address("catalog", "policy"), "/routes/catalog/policy");
     }
 }

@@ -87,6 +87,12 @@ pub(crate) async fn get(router: &Router, path: &str, session: &str) -> Answer {
     .await
 }
 
+/// With cookies of the caller's.
+pub(crate) async fn get_with(router: &Router, path: &str, cookies: &str) -> Answer {
+    let request = request("GET", path, "").header(header::COOKIE, cookies);
+    send(router, request.body(Body::empty()).unwrap()).await
+}
+
 /// As htmx asks.
 pub(crate) async fn get_part(router: &Router, path: &str, session: &str) -> Answer {
     let request = request("GET", path, session)
@@ -172,4 +178,23 @@ pub(crate) async fn stream_start(router: &Router, path: &str, session: &str, n: 
         }
     }
     out
+}
+
+/// A stream that stays open.
+pub(crate) async fn open_stream(router: &Router, path: &str, session: &str) -> Body {
+    let request = request("GET", path, session).body(Body::empty()).unwrap();
+    let response = router.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    response.into_body()
+}
+
+/// Its next message, comments passed over; None: it has ended.
+pub(crate) async fn next_message(stream: &mut Body) -> Option<String> {
+    loop {
+        let data = stream.frame().await?.unwrap().into_data().unwrap();
+        let text = String::from_utf8(data.to_vec()).unwrap();
+        if text.starts_with("data:") {
+            return Some(text);
+        }
+    }
 }

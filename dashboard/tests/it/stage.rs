@@ -22,7 +22,7 @@ use hedgerow_protocol::ids::{Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio::sync::watch;
 
-use crate::{fleet, told};
+use crate::{doors, fleet, told};
 
 /// Cookies of the people on the stage, each with the role it is named after.
 pub(crate) const VIEWER: &str = "viewer-session";
@@ -46,6 +46,14 @@ pub(crate) struct State {
     /// Of the newest policy.
     pub(crate) rollout: Option<RolloutView>,
     pub(crate) link_spent: bool,
+    /// Who may come in.
+    pub(crate) access: AccessView,
+    /// Changes of it that were asked for, each with its reason.
+    pub(crate) asked: Vec<(AccessChange, String)>,
+    /// Sessions whose owners may only look from now on.
+    pub(crate) demoted: Vec<String>,
+    /// The provider of single sign-on; sign-ins begun there keep the way back.
+    pub(crate) sso: Option<String>,
     pub(crate) signed_out: Vec<String>,
     /// The next reading of the history fails.
     pub(crate) store_away: bool,
@@ -179,6 +187,11 @@ impl Backend for Stage {
             .map(Self::session)
             .find(|s| s.cookie == session)
             .map(|s| s.operator)
+            .map(|operator| {
+                let demoted = self.state(|s| s.demoted.iter().any(|it| it == session));
+                let role = if demoted { Role::Viewer } else { operator.role };
+                Operator { role, ..operator }
+            })
     }
 
     async fn sign_in(
@@ -479,34 +492,38 @@ impl Backend for Stage {
 
     async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {
         Self::allow(operator, Role::Administrator)?;
-        Ok(AccessView::default())
+        Ok(self.state(|s| s.access.clone()))
     }
 
     async fn change_access(
         &self,
         operator: &Operator,
-        _: AccessChange,
+        change: AccessChange,
+        reason: &str,
     ) -> Result<AccessChanged, ActError> {
         Self::allow(operator, Role::Administrator)?;
-        Ok(AccessChanged::Done)
+        if reason.is_empty() {
+            return Err(OrderError::NoReason.into());
+        }
+        self.state(|s| doors::change(s, change, reason))
     }
 
     fn single_sign_on(&self) -> Option<String> {
-        None
+        self.state(|s| s.sso.clone())
     }
 
-    async fn begin_single_sign_on(&self, _: &str) -> Result<SignOnBegun, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+    async fn begin_single_sign_on(&self, next: &str) -> Result<SignOnBegun, SignInError> {
+        doors::begin(next)
     }
 
     async fn end_single_sign_on(
         &self,
-        _: &str,
-        _: &str,
-        _: &str,
+        code: &str,
+        state: &str,
+        kept: &str,
         _: Option<IpAddr>,
     ) -> Result<SignOnEnded, SignInError> {
-        Err(SignInError::Provider("none is configured".into()))
+        doors::end(code, state, kept, Self::session(Role::Editor))
     }
 
     async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {

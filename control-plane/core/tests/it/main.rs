@@ -22,6 +22,7 @@ mod replicas;
 mod reports;
 mod restart;
 mod rollout;
+mod scopes;
 mod store;
 mod switchback;
 mod traffic;

@@ -5,6 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::{Extension, Json};
 use hedgerow_core::view::FleetSnapshot;
+use hedgerow_dashboard::backend::Role;
 use hedgerow_protocol::ids::Revision;
 use hedgerow_protocol::policy::{Policy, PolicyDraft, PolicyScope};
 use serde::Serialize;
@@ -135,6 +136,8 @@ pub(in crate::api) async fn revert(
     headers: HeaderMap,
     mut body: Object,
 ) -> Result<Response, Problem> {
+    let acting = state.acting(&operator);
+    acting.needs(Role::Editor)?;
     let expected = if_match(&headers, &state.engine.snapshot(), &scope)?;
     let mut errors = Vec::new();
     let reason = body.take_reason(&mut errors);
@@ -155,7 +158,6 @@ pub(in crate::api) async fn revert(
             "{scope} has no revision {revision}; its history lists all it has"
         )));
     };
-    let acting = state.acting(&operator);
     let saved = match old.policy {
         Some(policy) => acting.set_policy(policy, expected, None, &reason).await?,
         None => acting.remove_policy(scope, expected, &reason).await?,

@@ -198,7 +198,7 @@ mod tests {
         assert!(
             errors[2]
                 .1
-                .contains("expected one of dependency, intent, percentile")
+                .contains("expected one of dependency, operation, intent")
         );
     }
 

@@ -176,7 +176,7 @@ async fn a_switchback_begins_over_the_api_shows_in_its_route_and_ends_by_an_orde
     let path = "/api/v1/audit?dependency=catalog";
     let audit = steered.send(Method::GET, path, &json!({})).await;
     let lines: Value = audit.json().await.unwrap();
-    let actions: Vec<&str> = lines["lines"]
+    let actions: Vec<&str> = lines["items"]
         .as_array()
         .unwrap()
         .iter()
