@@ -11,6 +11,7 @@
 pub(crate) mod accounts;
 mod claim;
 mod error;
+mod history;
 mod minutes;
 mod open;
 pub(crate) mod outbox;

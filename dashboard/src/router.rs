@@ -71,6 +71,7 @@ routes! {
         get "/" => overview::page::<B>,
         get "/live" => live::stream::<B>,
         get "/dependencies/{dependency}/{operation}" => dependency::page::<B>,
+        get "/dependencies/{dependency}/{operation}/course" => dependency::course::data::<B>,
         post "/release" => dependency::release::<B>,
         post "/accept-base" => dependency::accept_base::<B>,
         post "/switchback" => dependency::switchback::start::<B>,

@@ -13,6 +13,7 @@ mod delivery;
 mod end_to_end;
 mod engine;
 mod episode;
+mod history;
 mod hostile;
 mod leaving;
 mod listener;

@@ -12,6 +12,8 @@ use crate::backend::Backend;
 use crate::fragment::Fragment;
 use crate::guard::Viewer;
 use crate::pages::agents::AgentsQuery;
+use crate::pages::dependency::range::Range;
+use crate::pages::dependency::watch::Watched;
 use crate::pages::kill::KillQuery;
 use crate::pages::overview::{OpenOverview, OverviewQuery, Start};
 use crate::pages::policies::PoliciesQuery;
@@ -37,18 +39,20 @@ pub(crate) struct LiveQuery {
     operation: String,
     scope: String,
     seen: String,
+    range: String,
+    n: usize,
 }
 
 /// A page that is open somewhere.
 pub(crate) enum Open {
     Overview(Box<OpenOverview>),
     Route {
-        route: RouteKey,
+        watched: Box<Watched>,
         /// It was there while the page was open.
         seen: bool,
     },
     /// A route that no agent had reported when its page was opened.
-    Awaited(RouteKey),
+    Awaited(Box<Watched>),
     Kill(KillQuery),
     Agents(AgentsQuery),
     Alerts,
@@ -63,7 +67,10 @@ pub(crate) enum Open {
 impl Open {
     /// None: there is no such page.
     pub(crate) fn new(query: LiveQuery, start: Start) -> Option<Self> {
-        let route = || RouteKey::new(&query.dependency, &query.operation).ok();
+        let watched = || {
+            let route = RouteKey::new(&query.dependency, &query.operation).ok()?;
+            Some(Box::new(Watched::new(route, Range::parse(&query.range))))
+        };
         Some(match query.page.as_str() {
             "overview" => {
                 let wanted = OverviewQuery {
@@ -74,15 +81,20 @@ impl Open {
                 Self::Overview(Box::new(OpenOverview::new(wanted, start, query.tick)))
             }
             "route" => Self::Route {
-                route: route()?,
+                watched: watched()?,
                 seen: false,
             },
-            "awaited" => Self::Awaited(route()?),
+            "awaited" => Self::Awaited(watched()?),
             "kill" => Self::Kill(KillQuery {
                 scope: query.scope,
                 dependency: query.dependency,
             }),
-            "agents" => Self::Agents(AgentsQuery { q: query.q }),
+            "agents" => Self::Agents(AgentsQuery {
+                q: query.q,
+                state: query.state,
+                sort: query.sort,
+                n: query.n,
+            }),
             "alerts" => Self::Alerts,
             "receivers" => Self::Receivers,
             "controller" => Self::Controller,
@@ -100,9 +112,10 @@ impl Open {
 
     /// In words, that what the page is about is no longer there; None: it is, or may be again.
     pub(crate) fn gone(&mut self, snapshot: &FleetSnapshot) -> Option<String> {
-        let Self::Route { route, seen } = self else {
+        let Self::Route { watched, seen } = self else {
             return None;
         };
+        let route = watched.route();
         if snapshot.routes.contains_key(route) {
             *seen = true;
             return None;
@@ -129,11 +142,11 @@ impl Open {
                 }
                 return messages;
             }
-            Self::Route { route, .. } => {
-                out.extend(dependency::fragments(backend, snapshot, route, viewer).await);
+            Self::Route { watched, .. } => {
+                out.extend(dependency::fragments(backend, snapshot, watched, viewer).await);
             }
-            Self::Awaited(route) => {
-                out.extend(dependency::arrived(backend, snapshot, route, viewer).await);
+            Self::Awaited(watched) => {
+                out.extend(dependency::arrived(backend, snapshot, watched, viewer).await);
             }
             Self::Kill(query) => out.extend(kill::fragments(snapshot, query)),
             Self::Agents(query) => out.extend(agents::fragments(snapshot, query)),

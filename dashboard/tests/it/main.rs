@@ -4,11 +4,13 @@
 )]
 
 mod access;
+mod agents;
 mod alerts;
 mod ask;
 mod big;
 mod clients;
 mod controller;
+mod dependency;
 mod doors;
 mod editor;
 mod fleet;

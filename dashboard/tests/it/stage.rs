@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt as _};
-use hedgerow_core::effect::{AuditRow, KillState, OrderError, SilenceDraft, SilenceId, Transition};
+use hedgerow_core::effect::{
+    AlertState, AuditRow, KillState, OrderError, SilenceDraft, SilenceId, Transition,
+};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
@@ -75,6 +77,8 @@ pub(crate) struct State {
     /// The provider of single sign-on; sign-ins begun there keep the way back.
     pub(crate) sso: Option<String>,
     pub(crate) signed_out: Vec<String>,
+    /// The next reading of the history fails.
+    pub(crate) store_away: bool,
 }
 
 impl Stage {
@@ -468,10 +472,28 @@ impl Backend for Stage {
         Ok(hedgerow_core::whatif::replay(&minutes, &policy))
     }
 
-    async fn history(&self, route: &RouteKey, _: Moment, _: u32) -> Result<Vec<Point>, StoreError> {
+    async fn history(
+        &self,
+        route: &RouteKey,
+        since: Moment,
+        points: u32,
+    ) -> Result<Vec<Point>, StoreError> {
+        if self.state(|s| std::mem::replace(&mut s.store_away, false)) {
+            return Err(StoreError("no answer within 5 s".into()));
+        }
+        Ok(fleet::history(route, since, self.snapshot().at, points))
+    }
+
+    async fn past_alerts(
+        &self,
+        route: &RouteKey,
+        since: Moment,
+        limit: u32,
+    ) -> Result<Vec<AlertState>, StoreError> {
         let snapshot = self.snapshot();
-        let view = snapshot.routes.get(route);
-        Ok(view.map_or_else(Vec::new, |view| view.course.to_vec()))
+        let alerts = snapshot.alerts.iter().map(|alert| alert.state.clone());
+        let alerts = alerts.filter(|it| it.route == *route && it.since >= since);
+        Ok(alerts.take(limit as usize).collect())
     }
 
     async fn silence(
