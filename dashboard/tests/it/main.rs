@@ -4,6 +4,7 @@
 )]
 
 mod access;
+mod access_page;
 mod ask;
 mod clients;
 mod doors;
@@ -11,7 +12,6 @@ mod fleet;
 mod forms;
 mod fragments;
 mod hostile;
-mod keys;
 mod kill;
 mod overview;
 mod rollout;
