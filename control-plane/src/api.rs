@@ -9,11 +9,16 @@
 //! Every error is `application/problem+json` (RFC 9457) and says what was expected.
 
 mod access;
+mod alerts;
+mod audit;
 mod body;
 mod caller;
+mod duplicates;
 mod look;
+mod page;
 mod policies;
 mod problem;
+mod receivers;
 mod steer;
 mod switchback;
 mod utilisation;
@@ -30,6 +35,7 @@ use hedgerow_core::event::Via;
 use hedgerow_dashboard::backend::Operator;
 
 use crate::acts::Acting;
+use crate::alerts::Receivers;
 use crate::auth::Auth;
 use crate::engine::Engine;
 use crate::store::Store;
@@ -47,6 +53,8 @@ pub struct ApiState {
     pub store: Store,
     /// Who somebody is.
     pub auth: Auth,
+    /// Where alerts go.
+    pub receivers: Receivers,
 }
 
 impl ApiState {
@@ -73,18 +81,31 @@ macro_rules! routes {
 
 routes! {
     get "/api/v1/fleet" => look::fleet;
+    get "/api/v1/routes" => look::routes;
     get "/api/v1/routes/{dependency}/{operation}" => look::route;
     get "/api/v1/routes/{dependency}/{operation}/whatif" => whatif::now;
     post "/api/v1/routes/{dependency}/{operation}/replay" => whatif::last_hours;
     get "/api/v1/agents" => look::agents;
-    get "/api/v1/alerts" => look::alerts;
-    get "/api/v1/audit" => look::audit;
+    get "/api/v1/agents/{instance}" => look::agent;
+    get "/api/v1/audit" => audit::list;
+    get "/api/v1/alerts" => alerts::list;
+    post "/api/v1/alerts/{id}/acknowledge" => alerts::acknowledge;
+    get "/api/v1/silences" => alerts::silences,
+    post "/api/v1/silences" => alerts::silence;
+    delete "/api/v1/silences/{id}" => alerts::end_silence;
+    get "/api/v1/receivers" => receivers::list;
+    post "/api/v1/receivers/{name}/test" => receivers::test;
+    get "/api/v1/deliveries" => receivers::deliveries;
     get "/api/v1/policies" => policies::list;
-    get "/api/v1/policies/{dependency}" => policies::show,
-    put "/api/v1/policies/{dependency}" => policies::set;
-    get "/api/v1/policies/{dependency}/history" => policies::history;
-    delete "/api/v1/policies/{dependency}/rollout" => policies::take_back;
-    post "/api/v1/policies/{dependency}/rollout/advance" => policies::advance;
+    get "/api/v1/policies/{scope}" => policies::show,
+    put "/api/v1/policies/{scope}" => policies::set,
+    delete "/api/v1/policies/{scope}" => policies::remove;
+    get "/api/v1/policies/{scope}/history" => policies::history;
+    post "/api/v1/policies/{scope}/plan" => policies::plan;
+    post "/api/v1/policies/{scope}/revert" => policies::revert;
+    delete "/api/v1/policies/{scope}/rollout" => policies::take_back;
+    post "/api/v1/policies/{scope}/rollout/advance" => policies::advance;
+    get "/api/v1/kill" => look::kills,
     post "/api/v1/kill" => steer::kill;
     post "/api/v1/routes/{dependency}/{operation}/release" => steer::release;
     post "/api/v1/routes/{dependency}/{operation}/accept-base" => steer::accept_base;
@@ -102,6 +123,7 @@ routes! {
     get "/api/v1/agent-tokens" => access::agent_tokens,
     post "/api/v1/agent-tokens" => access::add_agent_token;
     delete "/api/v1/agent-tokens/{id}" => access::revoke_agent_token;
+    put "/api/v1/routes/{dependency}/{operation}/duplicates" => duplicates::set;
 }
 
 /// The API, with its own paths: to be merged into what else is served.

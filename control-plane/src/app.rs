@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use hedgerow_core::event::{Actor, Order, Settings as CoreSettings, Via};
 use hedgerow_protocol::policy::Policy;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -97,13 +98,18 @@ impl App {
         })
         .await?;
         metrics.add_fleet(engine.clone());
-        seed(&engine, &settings.policies).await?;
+        receivers
+            .iter()
+            .for_each(|it| metrics.expect_receiver(it.name()));
+        seed(&engine, &store, &settings.policies).await?;
 
         let auth = auth(&settings, &store, http_at)?;
         let identities = Identities::new(settings.agent_tokens.clone(), store.clone());
         let login = first_login(&auth, &settings, http_at).await?;
+        let delivering = delivering(&settings, http_at, &metrics);
+        let directory = alerts::Receivers::new(&receivers, delivering.clone());
         let mut resting = rest(
-            delivering(&settings, http_at, &metrics),
+            delivering,
             &store,
             receivers,
             wake,
@@ -111,7 +117,9 @@ impl App {
             &leaving,
         );
         resting.push(keep_fresh(&identities, &auth, &leaving));
-        let router = http::router(&settings, http_at, &engine, &store, auth, &metrics);
+        let router = http::router(
+            &settings, http_at, &engine, &store, auth, directory, &metrics,
+        );
         let limits = HttpLimits::default();
         let pages = serve_http(http, http_tls, router, limits, leaving.clone());
         let agents = Server {
@@ -122,10 +130,7 @@ impl App {
             stop: leaving.clone(),
         };
         let serving = vec![
-            tokio::spawn(async move {
-                pages.await;
-                Ok(())
-            }),
+            tokio::spawn(pages.map(Ok)),
             tokio::spawn(agents.serve(grpc, grpc_tls)),
         ];
         log_start(&settings, http_at, grpc_at, &engine);
@@ -259,13 +264,13 @@ fn receivers(settings: &Settings) -> Result<Vec<alerts::Receiver>, AppError> {
         .collect()
 }
 
-/// Policies of the settings, for dependencies that never had one: what people decided later stays.
-async fn seed(engine: &Engine, policies: &[Policy]) -> Result<(), AppError> {
-    let known = engine.snapshot();
-    for policy in policies
-        .iter()
-        .filter(|it| !known.policies.contains_key(it.dependency()))
-    {
+/// Policies of the settings, for what never had one: what people decided later stays.
+async fn seed(engine: &Engine, store: &Store, policies: &[Policy]) -> Result<(), AppError> {
+    for policy in policies {
+        // Also one that was taken away was decided by people.
+        if !store.policy_history(policy.scope()).await?.is_empty() {
+            continue;
+        }
         let actor = Actor {
             name: "settings".into(),
             via: Via::Seed,

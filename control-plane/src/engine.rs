@@ -28,6 +28,7 @@ use crate::store::{Store, StoreError};
 use crate::telemetry::Metrics;
 
 pub(crate) use intake::{EngineEnded, Intake, IntakeSender};
+pub(crate) use writer::log_recorded;
 
 /// Orders that wait to be looked at. A person sends one at a time; beyond, senders wait.
 const ORDERS: usize = 64;

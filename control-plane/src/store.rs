@@ -19,6 +19,7 @@ mod record;
 mod restore;
 mod rollout;
 pub(crate) mod sessions;
+mod silences;
 pub(crate) mod single_sign_on;
 mod tokens;
 mod write;

@@ -17,14 +17,16 @@ use hedgerow_dashboard::backend::{
     ProcessView, ReceiverView, RecordQuery, RolloutStep, Saved, Session, SignInError, SignOnBegun,
     SignOnEnded, StoreError, TestOutcome,
 };
-use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
+use hedgerow_protocol::ids::{Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio_stream::wrappers::WatchStream;
 
 use crate::acts::Acting;
+use crate::alerts::Receivers;
 use crate::auth::Auth;
 use crate::engine::Engine;
 use crate::store::{self, Store};
+use crate::telemetry::{Metrics, OpenPage};
 
 /// Most rows a page gets at once, whatever it asks for.
 const ROWS_MAX: u32 = 1000;
@@ -35,16 +37,27 @@ pub struct Ui {
     engine: Engine,
     store: Store,
     auth: Auth,
+    metrics: Metrics,
+    receivers: Receivers,
 }
 
 impl Ui {
     /// Over a running controller.
-    pub fn new(engine: Engine, store: Store, auth: Auth) -> Self {
+    pub fn new(engine: Engine, store: Store, auth: Auth, metrics: Metrics) -> Self {
         Self {
             engine,
             store,
             auth,
+            metrics,
+            receivers: Receivers::default(),
         }
+    }
+
+    /// With these receivers of alerts.
+    #[must_use]
+    pub fn with_receivers(mut self, receivers: Receivers) -> Self {
+        self.receivers = receivers;
+        self
     }
 
     fn acting<'a>(&'a self, operator: &'a Operator) -> Acting<'a> {
@@ -62,7 +75,13 @@ impl Backend for Ui {
     }
 
     fn snapshots(&self) -> BoxStream<'static, Arc<FleetSnapshot>> {
-        WatchStream::from_changes(self.engine.watch()).boxed()
+        let page = OpenPage::count(&self.metrics);
+        WatchStream::from_changes(self.engine.watch())
+            .inspect(move |_| {
+                // Held for as long as the stream is.
+                let _ = &page;
+            })
+            .boxed()
     }
 
     async fn operator(&self, session: &str) -> Option<Operator> {
@@ -115,13 +134,13 @@ impl Backend for Ui {
     async fn step_rollout(
         &self,
         operator: &Operator,
-        dependency: DependencyName,
+        scope: PolicyScope,
         expected: Option<Revision>,
         step: RolloutStep,
         reason: &str,
     ) -> Result<Saved, ActError> {
         self.acting(operator)
-            .step_rollout(dependency, expected, step, reason)
+            .step_rollout(scope, expected, step, reason)
             .await
     }
 
@@ -177,24 +196,23 @@ impl Backend for Ui {
         self.acting(operator).stop_switchback(route, reason).await
     }
 
-    async fn policy_history(
-        &self,
-        dependency: &DependencyName,
-    ) -> Result<Vec<PolicyRevision>, StoreError> {
+    async fn policy_history(&self, scope: &PolicyScope) -> Result<Vec<PolicyRevision>, StoreError> {
         self.store
-            .policy_history(dependency)
+            .policy_history(scope)
             .await
             .map_err(|e| unreadable(&e))
     }
 
     async fn remove_policy(
         &self,
-        _operator: &Operator,
+        operator: &Operator,
         scope: PolicyScope,
-        _expected: Option<Revision>,
-        _reason: &str,
+        expected: Option<Revision>,
+        reason: &str,
     ) -> Result<Saved, ActError> {
-        Err(ActError::Unknown(format!("no policy is set for {scope}")))
+        self.acting(operator)
+            .remove_policy(scope, expected, reason)
+            .await
     }
 
     async fn latencies(&self, route: RouteKey) -> Result<Option<Latencies>, StoreError> {
@@ -230,48 +248,53 @@ impl Backend for Ui {
 
     async fn silence(
         &self,
-        _operator: &Operator,
-        _silence: SilenceDraft,
-        _reason: &str,
+        operator: &Operator,
+        silence: SilenceDraft,
+        reason: &str,
     ) -> Result<SilenceId, ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator).silence(silence, reason).await
     }
 
     async fn end_silence(
         &self,
-        _operator: &Operator,
-        _silence: SilenceId,
-        _reason: &str,
+        operator: &Operator,
+        silence: SilenceId,
+        reason: &str,
     ) -> Result<(), ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator).end_silence(silence, reason).await
     }
 
     async fn acknowledge(
         &self,
-        _operator: &Operator,
-        _alert: &str,
-        _lasts: Option<Duration>,
-        _comment: &str,
+        operator: &Operator,
+        alert: &str,
+        lasts: Option<Duration>,
+        comment: &str,
     ) -> Result<(), ActError> {
-        Err(ActError::NoAnswer)
+        let acting = self.acting(operator);
+        acting.acknowledge(alert, lasts, comment).await
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
-        Ok(Vec::new())
+        let views = self.receivers.views(&self.store).await;
+        views.map_err(|e| unreadable(&e))
     }
 
     async fn test_receiver(
         &self,
-        _operator: &Operator,
+        operator: &Operator,
         receiver: &str,
     ) -> Result<TestOutcome, ActError> {
-        Err(ActError::Unknown(format!(
-            "no receiver {receiver} is configured"
-        )))
+        self.acting(operator)
+            .test_receiver(&self.receivers, &self.store, receiver)
+            .await
     }
 
     async fn process(&self) -> ProcessView {
-        ProcessView::default()
+        ProcessView {
+            open_pages: self.metrics.pages_open.get().unsigned_abs(),
+            ..ProcessView::default()
+        }
     }
 
     async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {

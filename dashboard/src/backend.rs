@@ -63,7 +63,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn step_rollout(
         &self,
         operator: &Operator,
-        dependency: DependencyName,
+        scope: PolicyScope,
         expected: Option<Revision>,
         step: RolloutStep,
         reason: &str,
@@ -114,7 +114,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// All revisions of a policy, newest first.
     fn policy_history(
         &self,
-        dependency: &DependencyName,
+        scope: &PolicyScope,
     ) -> impl Future<Output = Result<Vec<PolicyRevision>, StoreError>> + Send;
 
     /// Takes a policy away: what it was for has the next wider one again, or none. `expected`: the
@@ -393,8 +393,8 @@ pub enum RolloutStep {
 pub struct PolicyRevision {
     /// Its number.
     pub revision: Revision,
-    /// What.
-    pub policy: Policy,
+    /// What; None: it was taken away.
+    pub policy: Option<Policy>,
     /// Who.
     pub actor: Actor,
     /// Why.

@@ -14,7 +14,8 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use hedgerow_core::view::FleetSnapshot;
-use hedgerow_protocol::ids::{DependencyName, RouteKey};
+use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::policy::PolicyScope;
 use serde::Deserialize;
 
 use crate::backend::Backend;
@@ -55,7 +56,7 @@ enum Open {
     Kill(KillQuery),
     Agents(AgentsQuery),
     Alerts,
-    Policy(DependencyName),
+    Policy(PolicyScope),
     /// Only what every page has.
     Frame,
 }
@@ -78,7 +79,7 @@ impl Open {
             }),
             "agents" => Self::Agents(AgentsQuery { q: query.q }),
             "alerts" => Self::Alerts,
-            "policy" => Self::Policy(DependencyName::new(&query.dependency).ok()?),
+            "policy" => Self::Policy(query.dependency.parse().ok()?),
             "" | "frame" => Self::Frame,
             _ => return None,
         })
@@ -118,8 +119,8 @@ impl Open {
             Self::Kill(query) => out.extend(kill::fragments(snapshot, query)),
             Self::Agents(query) => out.extend(agents::fragments(snapshot, query)),
             Self::Alerts => out.extend(alerts::fragments(backend, snapshot).await),
-            Self::Policy(dependency) => {
-                out.extend(policy::rollout::fragments(snapshot, dependency));
+            Self::Policy(scope) => {
+                out.extend(policy::rollout::fragments(snapshot, scope));
             }
             Self::Frame => {}
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{DependencyName, PoolName};
+use crate::ids::PoolName;
 use crate::units::{AttemptLimit, Budget, Quantile, Ratio, as_millis, millis};
 
 mod scope;
@@ -54,7 +54,7 @@ impl Intent {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(into = "PolicyDraft")]
 pub struct Policy {
-    dependency: DependencyName,
+    scope: PolicyScope,
     intent: Intent,
     percentile: Quantile,
     goal: Option<Quantile>,
@@ -72,9 +72,9 @@ pub struct Policy {
 
 impl Policy {
     /// The policy a dependency has before anybody set one: observing.
-    pub fn observing(dependency: DependencyName) -> Self {
+    pub fn observing(scope: PolicyScope) -> Self {
         Self {
-            dependency,
+            scope,
             intent: Intent::Observe,
             percentile: Quantile::new(0.95).expect("0.95 is between 0 and 1"),
             goal: None,
@@ -91,9 +91,15 @@ impl Policy {
         }
     }
 
-    /// The dependency it is for; it covers all its operations, each with a threshold of its own.
-    pub fn dependency(&self) -> &DependencyName {
-        &self.dependency
+    /// What it is for. Each operation it covers has a threshold of its own.
+    pub fn scope(&self) -> &PolicyScope {
+        &self.scope
+    }
+    /// The same for something else.
+    #[must_use]
+    pub fn for_scope(mut self, scope: impl Into<PolicyScope>) -> Self {
+        self.scope = scope.into();
+        self
     }
     /// What hedging may do.
     pub fn intent(&self) -> Intent {
@@ -161,8 +167,12 @@ impl Policy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyDraft {
-    /// The dependency's name.
+    /// The dependency's name; with a `*` in it a pattern, for all dependencies that have no policy of
+    /// their own and fit.
     pub dependency: String,
+    /// One of its operations; absent: all that have no policy of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
     /// `off`, `observe` or `hedge`.
     #[serde(default)]
     pub intent: Intent,
@@ -287,6 +297,20 @@ struct Aim {
 }
 
 impl Checks {
+    fn scope(&mut self, draft: &PolicyDraft) -> Option<PolicyScope> {
+        let scope = PolicyScope::new(&draft.dependency, draft.operation.as_deref());
+        scope
+            .map_err(|error| {
+                let (field, message) = match error {
+                    ScopeError::Dependency(error) => ("dependency", error.to_string()),
+                    ScopeError::Operation(error) => ("operation", error.to_string()),
+                    error @ ScopeError::PatternOfOperations(_) => ("operation", error.to_string()),
+                };
+                self.0.push(FieldError { field, message });
+            })
+            .ok()
+    }
+
     fn aim(&mut self, draft: &PolicyDraft) -> Aim {
         let goal = draft
             .goal
@@ -342,7 +366,7 @@ impl TryFrom<PolicyDraft> for Policy {
 
     fn try_from(draft: PolicyDraft) -> Result<Self, PolicyErrors> {
         let mut checks = Checks::default();
-        let dependency = checks.take("dependency", DependencyName::new(draft.dependency.trim()));
+        let scope = checks.scope(&draft);
         let percentile = checks
             .within("percentile", draft.percentile, PERCENTILE_RANGE)
             .then(|| Quantile::new(draft.percentile).expect("the policy's range is inside 0 to 1"));
@@ -360,23 +384,16 @@ impl TryFrom<PolicyDraft> for Policy {
             objective,
         } = checks.aim(&draft);
         let (threshold_min, threshold_max) = checks.limits(&draft);
-        match (
-            dependency,
-            percentile,
-            budget,
-            holdout,
-            error_limit,
-            attempts,
-        ) {
+        match (scope, percentile, budget, holdout, error_limit, attempts) {
             (
-                Some(dependency),
+                Some(scope),
                 Some(percentile),
                 Some(budget),
                 Some(holdout),
                 Some(error_limit),
                 Some(attempts),
             ) if checks.0.is_empty() => Ok(Self {
-                dependency,
+                scope,
                 intent: draft.intent,
                 percentile,
                 goal,
@@ -399,7 +416,12 @@ impl TryFrom<PolicyDraft> for Policy {
 impl From<Policy> for PolicyDraft {
     fn from(policy: Policy) -> Self {
         Self {
-            dependency: policy.dependency.into(),
+            dependency: match &policy.scope {
+                PolicyScope::Pattern(pattern) => pattern.to_string(),
+                PolicyScope::Dependency(dependency) => dependency.to_string(),
+                PolicyScope::Operation(route) => route.dependency.to_string(),
+            },
+            operation: policy.scope.operation().map(ToString::to_string),
             intent: policy.intent,
             percentile: policy.percentile.get(),
             goal: policy.goal.map(Quantile::get),

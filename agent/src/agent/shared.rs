@@ -129,7 +129,7 @@ impl Shared {
     fn give_file_policy(&self, route: &RouteState, now: Duration) {
         if let Some(file) = &self.policy_file {
             let policies = file.policies();
-            route.set_file_policy(policies.of(&route.key.dependency), now);
+            route.set_file_policy(policies.of(&route.key), now);
         }
     }
 

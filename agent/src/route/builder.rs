@@ -176,10 +176,8 @@ impl RouteBuilder {
                 "the agent has a controller, whose policy it follows: set the policy there",
             ));
         }
-        if *policy.dependency() != key.dependency {
-            return Err(conflict(
-                "the policy is for another dependency than the route's",
-            ));
+        if !policy.scope().covers(key) {
+            return Err(conflict("the policy is for something else than the route"));
         }
         Ok(RouteMode::own(policy.clone()))
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use hedgerow_protocol::ids::{DependencyName, NameError};
-use hedgerow_protocol::policy::{FieldError, Policy, PolicyDraft, PolicyErrors};
+use hedgerow_protocol::ids::{DependencyName, NameError, RouteKey};
+use hedgerow_protocol::policy::{FieldError, Policy, PolicyDraft, PolicyErrors, PolicyScope};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -37,18 +37,18 @@ pub enum PolicyFileError {
         /// Every field that cannot stand, with its range.
         errors: PolicyErrors,
     },
-    /// Two policies for one dependency.
+    /// Two policies for the same.
     #[error(
-        "line {line}, column {column}: there is a [[policy]] for {dependency} in line {first} \
-         already; expected one for each dependency"
+        "line {line}, column {column}: there is a [[policy]] for {scope} in line {first} \
+         already; expected one for each dependency, operation or pattern"
     )]
     Duplicate {
         /// Where the second table begins, from 1.
         line: usize,
         /// From 1, in characters.
         column: usize,
-        /// For which.
-        dependency: DependencyName,
+        /// For what.
+        scope: PolicyScope,
         /// Where the first one begins.
         first: usize,
     },
@@ -66,9 +66,9 @@ pub enum PolicyFileError {
     },
 }
 
-/// What a policy file says: one policy a dependency.
+/// What a policy file says: one policy for each dependency, operation or pattern.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Policies(BTreeMap<DependencyName, Policy>);
+pub(crate) struct Policies(BTreeMap<PolicyScope, Policy>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,32 +94,41 @@ impl Policies {
         })?;
         let mut policies = BTreeMap::new();
         // Where each table is; its line is looked for only where it is to be told.
-        let mut spans: BTreeMap<DependencyName, Range<usize>> = BTreeMap::new();
+        let mut spans: BTreeMap<PolicyScope, Range<usize>> = BTreeMap::new();
         for entry in file.policy.ok_or(PolicyFileError::Empty)? {
             let span = entry.span();
             let policy = checked(text, entry)?;
-            let dependency = policy.dependency().clone();
-            if let Some(first) = spans.get(&dependency) {
+            let scope = policy.scope().clone();
+            if let Some(first) = spans.get(&scope) {
                 let (line, column) = place(text, Some(span));
                 let (first, _) = place(text, Some(first.clone()));
                 return Err(PolicyFileError::Duplicate {
                     line,
                     column,
-                    dependency,
+                    scope,
                     first,
                 });
             }
-            spans.insert(dependency.clone(), span);
-            policies.insert(dependency, policy);
+            spans.insert(scope.clone(), span);
+            policies.insert(scope, policy);
         }
         Ok(Self(policies))
     }
 
-    pub(crate) fn of(&self, dependency: &DependencyName) -> Option<&Policy> {
-        self.0.get(dependency)
+    /// The policy for a route: of those that cover it the narrowest.
+    pub(crate) fn of(&self, route: &RouteKey) -> Option<&Policy> {
+        let covering = self.0.values().rev();
+        let covering = covering.filter(|policy| policy.scope().covers(route));
+        // Of equal ones the last is taken: the first by name.
+        covering.max_by_key(|policy| policy.scope().rank())
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&DependencyName, &Policy)> {
+    /// The policy that is written for exactly this.
+    pub(super) fn own(&self, scope: &PolicyScope) -> Option<&Policy> {
+        self.0.get(scope)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&PolicyScope, &Policy)> {
         self.0.iter()
     }
 
@@ -145,7 +154,11 @@ fn checked(text: &str, entry: Spanned<PolicyDraft>) -> Result<Policy, PolicyFile
     let draft = entry.into_inner();
     let dependency = shown(&draft.dependency);
     let policy = Policy::try_from(draft).and_then(|policy| {
-        if policy.dependency().is_other() {
+        if policy
+            .scope()
+            .dependency()
+            .is_some_and(DependencyName::is_other)
+        {
             // What is counted under it has nothing in common.
             return Err(PolicyErrors(vec![FieldError {
                 field: "dependency",
@@ -219,7 +232,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(policies.len(), 2);
-        let catalog = policies.of(&"catalog".parse().unwrap()).unwrap();
+        let catalog = policies.own(&"catalog".parse().unwrap()).unwrap();
         assert_eq!(catalog.intent(), Intent::Hedge);
         assert_eq!(catalog.percentile().get(), 0.99);
         assert!(!catalog.probation());
@@ -230,10 +243,10 @@ mod tests {
         );
         let search = "search".parse().unwrap();
         assert_eq!(
-            policies.of(&search),
+            policies.own(&search),
             Some(&Policy::observing(search.clone()))
         );
-        assert_eq!(policies.of(&"other".parse().unwrap()), None);
+        assert_eq!(policies.own(&"other".parse().unwrap()), None);
     }
 
     #[test]
@@ -245,7 +258,7 @@ mod tests {
         let text = lines.join("\n");
         let policies = Policies::parse(text.as_bytes()).unwrap();
         assert_eq!(
-            policies.of(&"catalog".parse().unwrap()).unwrap().intent(),
+            policies.own(&"catalog".parse().unwrap()).unwrap().intent(),
             Intent::Hedge
         );
     }

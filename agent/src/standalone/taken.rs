@@ -2,19 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use hedgerow_protocol::ids::DependencyName;
 use hedgerow_protocol::limits::ROUTES_PER_AGENT_MAX;
-use hedgerow_protocol::policy::{Policy, PolicyDraft};
+use hedgerow_protocol::policy::{Policy, PolicyDraft, PolicyScope};
 
 use super::policies::Policies;
 
 /// Most dependencies told of one by one: more than an agent has routes is for the file's author.
 const LINES_MAX: usize = ROUTES_PER_AGENT_MAX;
 
-/// What became of one dependency's policy.
+/// What became of one policy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Taken<'a> {
-    pub(super) dependency: &'a DependencyName,
+    pub(super) scope: &'a PolicyScope,
     /// `taken`, `changed` or `no longer in the file`.
     pub(super) what: &'static str,
     /// Fields and values, `budget 0.08 -> 0.05` where they changed.
@@ -28,16 +27,16 @@ pub(super) fn taken<'a>(before: Option<&'a Policies>, now: &'a Policies) -> Vec<
         .chain(of(Some(now)))
         .map(|(name, _)| name)
         .collect();
-    let one = |dependency| {
-        let was = before.and_then(|before| before.of(dependency));
-        let (what, fields) = match (was, now.of(dependency)) {
+    let one = |scope| {
+        let was = before.and_then(|before| before.own(scope));
+        let (what, fields) = match (was, now.own(scope)) {
             (Some(was), Some(is)) if was == is => return None,
             (Some(was), Some(is)) => ("changed", changed(was, is)),
             (None, Some(is)) => ("taken", all(is)),
             (_, None) => ("no longer in the file", String::new()),
         };
         Some(Taken {
-            dependency,
+            scope,
             what,
             fields,
         })
@@ -50,11 +49,11 @@ pub(super) fn tell(before: Option<&Policies>, now: &Policies) {
     let all = taken(before, now);
     for taken in all.iter().take(LINES_MAX) {
         let Taken {
-            dependency,
+            scope,
             what,
             fields,
         } = taken;
-        tracing::info!(%dependency, fields, "policy {what}");
+        tracing::info!(dependency = %scope, fields, "policy {what}");
     }
     let more = all.len().saturating_sub(LINES_MAX);
     if more > 0 {
@@ -116,7 +115,7 @@ mod tests {
         let told = |before, now| {
             taken(before, now)
                 .into_iter()
-                .map(|it| format!("{} {}: {}", it.dependency, it.what, it.fields))
+                .map(|it| format!("{} {}: {}", it.scope, it.what, it.fields))
                 .collect::<Vec<_>>()
         };
         let default = "intent observe, percentile 0.95, budget 0.08, holdout 0.01, error_limit \

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hedgerow_protocol::ids::DependencyName;
+use hedgerow_protocol::policy::PolicyScope;
 use parking_lot::RwLock;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
@@ -184,20 +184,20 @@ pub(crate) async fn watch(shared: Arc<Shared>, opened: Opened) {
 /// A name that no route has does nothing, and is mostly a slip of the pen.
 fn warn_of_unrouted(shared: &Shared, policies: &Policies) {
     let routes = shared.routes();
-    let routed = |name: &DependencyName| routes.iter().any(|route| route.key.dependency == *name);
-    let names = policies.iter().map(|(dependency, _)| dependency);
+    let routed = |scope: &PolicyScope| routes.iter().any(|route| scope.covers(&route.key));
+    let names = policies.iter().map(|(scope, _)| scope);
     let unrouted: Vec<_> = names.filter(|name| !routed(name)).collect();
     if unrouted.is_empty() {
         return;
     }
     // A file for many services names what each of them has not: as many as can be read.
-    let some = unrouted.iter().take(NAMES_MAX).map(|name| name.as_str());
+    let some = unrouted.iter().take(NAMES_MAX).map(ToString::to_string);
     let routes: Vec<_> = routes.iter().map(|route| route.key.to_string()).collect();
     tracing::warn!(
         dependencies = some.collect::<Vec<_>>().join(", "),
         more = unrouted.len().saturating_sub(NAMES_MAX),
         routes = routes.join(", "),
-        "the policy file names dependencies that no route has: their policies have no effect here"
+        "the policy file names dependencies or operations that no route has: their policies have no effect here"
     );
 }
 

@@ -55,15 +55,15 @@ pub fn check(controller: &Controller) -> Result<(), String> {
         }
     }
     check_rollouts(controller)?;
-    for (dependency, in_force) in &controller.rules.policies {
+    for (scope, in_force) in &controller.rules.policies {
         let used = controller
             .revisions_used
-            .get(dependency)
+            .get(scope)
             .copied()
             .unwrap_or_default();
         if in_force.revision > used {
             return Err(format!(
-                "{dependency}: revision {} was never given",
+                "{scope}: revision {} was never given",
                 in_force.revision
             ));
         }
@@ -75,7 +75,7 @@ pub fn check(controller: &Controller) -> Result<(), String> {
 fn check_rollouts(controller: &Controller) -> Result<(), String> {
     for (key, route) in &controller.routes {
         let Some(trial) = &route.trial else { continue };
-        if !controller.rules.rollouts.contains_key(&key.dependency) {
+        if controller.rules.rollout(key).is_none() {
             return Err(format!("{key}: no rollout is under way for its trial"));
         }
         if trial.unsettled().is_some() && !controller.unsettled.contains(key) {
@@ -103,17 +103,22 @@ fn check_rollouts(controller: &Controller) -> Result<(), String> {
             ));
         }
     }
-    for (dependency, rollout) in &controller.rules.rollouts {
+    for (scope, rollout) in &controller.rules.rollouts {
         let used = controller
             .revisions_used
-            .get(dependency)
+            .get(scope)
             .copied()
             .unwrap_or_default();
-        let base = controller.revision(dependency);
+        let base = controller
+            .rules
+            .policies
+            .get(scope)
+            .map(|it| it.revision)
+            .unwrap_or_default();
         let next = rollout.next.revision;
         if next > used || base >= next || rollout.state.base != base {
             return Err(format!(
-                "{dependency}: revision {next} is rolled out over {base}, begun over {}, of {used} given",
+                "{scope}: revision {next} is rolled out over {base}, begun over {}, of {used} given",
                 rollout.state.base
             ));
         }

@@ -5,70 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_protocol::ids::{DependencyName, Epoch, Revision, RouteKey, Tick};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::policy::PolicyScope;
 
 use crate::alert::AlertBook;
 use crate::decide::{Decision, Utilisation};
-use crate::effect::{Effect, KillState, Restored};
+use crate::effect::{Effect, Restored};
 use crate::epoch::Epochs;
-use crate::event::{ConnectionId, Event, KillScope, Settings};
+use crate::event::{ConnectionId, Event, Settings};
 use crate::fleet::Fleet;
 use crate::moment::Moment;
-use crate::orders::{Orders, Outcome};
-use crate::rollout::{Rollout, Watch};
+use crate::orders::Orders;
+use crate::rollout::Watch;
 use crate::route::{Route, Routes};
+use crate::rules::{Rules, Standing};
 use crate::start::Credits;
 use crate::view::{AlertRule, ControllerView};
 use crate::writes::Writes;
 
 /// How old the base of a route may be to be taken up after a restart: as long as one is learned over.
 const BASE_KEPT: Duration = Duration::from_hours(1);
-
-/// A policy in force: stored, or it would not be here.
-#[derive(Debug, Clone)]
-pub(crate) struct InForce {
-    pub(crate) revision: Revision,
-    pub(crate) policy: Arc<Policy>,
-    pub(crate) since: Moment,
-}
-
-/// What people have laid down: all of it stored.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Rules {
-    pub(crate) policies: BTreeMap<DependencyName, InForce>,
-    pub(crate) kills: BTreeMap<KillScope, KillState>,
-    /// Policies that are in force for a share of the agents, beside the one in `policies`.
-    pub(crate) rollouts: BTreeMap<DependencyName, Rollout>,
-}
-
-impl Rules {
-    /// A policy for all agents: what was under way for some is over.
-    pub(crate) fn put_in_force(&mut self, policy: &InForce) {
-        let dependency = policy.policy.dependency();
-        self.rollouts.remove(dependency);
-        self.policies.insert(dependency.clone(), policy.clone());
-    }
-
-    /// What they are once an order is stored.
-    pub(crate) fn apply(&mut self, outcome: &Outcome) {
-        match outcome {
-            Outcome::Policy(it) => {
-                self.put_in_force(it);
-            }
-            Outcome::Rollout(it) => it.apply(self),
-            Outcome::Kill(it, reverted) => {
-                self.kills.insert(it.scope.clone(), it.clone());
-                for old in reverted {
-                    self.put_in_force(old);
-                }
-            }
-            Outcome::Release(_)
-            | Outcome::AcceptBase(_)
-            | Outcome::StartSwitchback(..)
-            | Outcome::StopSwitchback(_) => {}
-        }
-    }
-}
 
 /// Steers a fleet. Has no clock, no store and no network: see the [crate].
 #[derive(Debug, Clone)]
@@ -84,13 +39,13 @@ pub struct Controller {
     pub(crate) epochs: Epochs,
     pub(crate) rules: Rules,
     /// Revisions that may have reached the store: never used twice.
-    pub(crate) revisions_used: BTreeMap<DependencyName, Revision>,
+    pub(crate) revisions_used: BTreeMap<PolicyScope, Revision>,
     pub(crate) routes: Routes,
     pub(crate) fleet: Fleet,
     pub(crate) orders: Orders,
     pub(crate) writes: Writes,
     /// What was seen of each rollout since its stage began.
-    pub(crate) watches: BTreeMap<DependencyName, Watch>,
+    pub(crate) watches: BTreeMap<PolicyScope, Watch>,
     pub(crate) alerts: AlertBook,
     /// The newest reading of how busy each dependency is.
     pub(crate) utilisation: BTreeMap<DependencyName, Utilisation>,
@@ -123,27 +78,19 @@ impl Controller {
                 route.memory.restore_base(base);
             }
         }
-        for alert in &restored.alerts {
-            if alert.rule == AlertRule::RolloutReverted
-                && let Some(route) = routes.get_mut(&alert.route)
-            {
-                route.reverted = Some((alert.since.min(now), alert.summary.clone()));
-            }
-        }
+        take_up_reverted(&mut routes, &restored, now);
+        let alerts = AlertBook::restore(&restored, settings.heartbeat);
         let mut policies = BTreeMap::new();
         let mut revisions_used = BTreeMap::new();
-        for (revision, policy, since) in restored.policies {
-            let dependency = policy.dependency().clone();
-            revisions_used.insert(dependency.clone(), revision);
-            let policy = Arc::new(policy);
-            policies.insert(
-                dependency,
-                InForce {
-                    revision,
-                    policy,
-                    since,
-                },
-            );
+        for it in restored.policies {
+            revisions_used.insert(it.scope.clone(), it.revision);
+            let standing = Standing {
+                scope: it.scope.clone(),
+                revision: it.revision,
+                policy: it.policy.map(Arc::new),
+                since: it.since,
+            };
+            policies.insert(it.scope, standing);
         }
         let mut controller = Self {
             settings,
@@ -167,7 +114,7 @@ impl Controller {
             orders: Orders::default(),
             writes: Writes::default(),
             watches: BTreeMap::new(),
-            alerts: AlertBook::restore(restored.alerts),
+            alerts,
             utilisation: BTreeMap::new(),
             counters: ControllerView::default(),
             report_counts: VecDeque::new(),
@@ -276,21 +223,14 @@ impl Controller {
         }
     }
 
-    /// The newest revision of a dependency's policy, also where only a share of the agents holds it
-    /// so far; 0: none.
-    pub(crate) fn newest_revision(&self, dependency: &DependencyName) -> Revision {
-        match self.rules.rollouts.get(dependency) {
-            Some(rollout) => rollout.next.revision,
-            None => self.revision(dependency),
+    /// The newest revision of a scope's own policy, also where only a share of the agents holds it so
+    /// far, and also of one that was taken away; 0: there never was one.
+    pub(crate) fn newest_revision(&self, scope: &PolicyScope) -> Revision {
+        if let Some(rollout) = self.rules.rollouts.get(scope) {
+            return rollout.next.revision;
         }
-    }
-
-    /// The revision in force for a dependency, for agents in no rollout's share; 0: none.
-    pub(crate) fn revision(&self, dependency: &DependencyName) -> Revision {
-        self.rules
-            .policies
-            .get(dependency)
-            .map_or_else(Revision::default, |it| it.revision)
+        let standing = self.rules.policies.get(scope);
+        standing.map_or_else(Revision::default, |it| it.revision)
     }
 
     /// The name under which a route an agent reports is kept: its own, or `__other__` where there
@@ -307,6 +247,17 @@ impl Controller {
             self.routes.insert(route.clone(), Route::new(now));
         }
         route.clone()
+    }
+}
+
+/// Rollouts that were taken back not long before go on being an alert.
+fn take_up_reverted(routes: &mut Routes, restored: &Restored, now: Moment) {
+    for alert in &restored.alerts {
+        if alert.rule == AlertRule::RolloutReverted
+            && let Some(route) = routes.get_mut(&alert.route)
+        {
+            route.reverted = Some((alert.since.min(now), alert.summary.clone()));
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 pub(crate) mod all_slow;
 pub(crate) mod arming;
 pub(crate) mod budget;
+mod conditions;
 pub(crate) mod errors;
 mod figures;
 pub(crate) mod goal;
@@ -37,6 +38,7 @@ use hedgerow_protocol::units::{Budget, Ratio, Threshold};
 use all_slow::Phase;
 pub use arming::Armed;
 use budget::Phi;
+pub use conditions::{Conditions, Wins};
 use goal::{Aim, InForce};
 use latch::{Findings, Verdict};
 use primaries::{Healthy, Present, Primaries};
@@ -141,15 +143,6 @@ pub struct Live {
     pub arming: Option<Armed>,
 }
 
-/// What alerts are raised on, over the present window; None: no data, nothing is raised or cleared.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Conditions {
-    /// Hedges sent / eligible calls started.
-    pub hedge_rate: Option<f64>,
-    /// Calls that crossed on replicas not named, times q / eligible calls started.
-    pub demand: Option<f64>,
-}
-
 /// Most replicas that probation may keep primaries away from: a third, so that the others can carry
 /// what they do not get.
 const PROBATION_PART: usize = 3;
@@ -212,10 +205,7 @@ pub fn decide(
             .map(|(name, entry)| (name.clone(), entry.named))
             .collect(),
         probation: probation(windows, policy, situation, &memory),
-        conditions: Conditions {
-            hedge_rate: figures.and_then(|figures| figures.hedge_rate),
-            demand: figures.and_then(|figures| figures.demand),
-        },
+        conditions: Conditions::of(windows, figures.as_ref()),
         figures,
         no_data,
         words: reasons.words,
@@ -229,7 +219,7 @@ pub fn decide(
 
 /// A dependency's policy; what it has where nobody set one.
 pub(crate) fn in_force<'a>(policy: Option<&'a Policy>, route: &RouteKey) -> Cow<'a, Policy> {
-    let observing = || Cow::Owned(Policy::observing(route.dependency.clone()));
+    let observing = || Cow::Owned(Policy::observing(route.dependency.clone().into()));
     policy.map_or_else(observing, Cow::Borrowed)
 }
 

@@ -1,15 +1,20 @@
 //! What the controller wants done. Nothing here does it.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use hedgerow_protocol::directive::{DirectiveSet, Mode};
-use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey, Sequence};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::ids::{
+    DependencyName, Epoch, ModeSequence, OperationName, Revision, RouteKey, Sequence,
+};
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Actor, ConnectionId, KillScope, RequestId, WriteId};
 use crate::minute::Minute;
 use crate::moment::Moment;
 use crate::rollout::RolloutPlan;
-use crate::view::{AlertRule, Evidence, Point};
+use crate::view::{Acknowledgement, AlertRule, Evidence, Point, SilenceView, millis};
 
 /// Everything the controller can want.
 #[derive(Debug, Clone)]
@@ -67,6 +72,12 @@ pub enum Done {
     Route,
     /// The reading is taken.
     Utilisation,
+    /// The silence is in force, under this number.
+    Silenced(SilenceId),
+    /// The silence is over.
+    SilenceEnded,
+    /// The alert says who works on it.
+    Acknowledged,
 }
 
 /// Why an order was not carried out. Nothing changed.
@@ -101,7 +112,33 @@ pub enum OrderError {
     NotNow(String),
     /// There is no rollout to be steered.
     #[error("no rollout of {0} is under way; look at its policy, it may just have ended")]
-    NoRollout(DependencyName),
+    NoRollout(PolicyScope),
+    /// There is no policy to be taken away.
+    #[error(
+        "no policy is set for {0}; what covers it has another name, such as its dependency's or a pattern"
+    )]
+    NoPolicy(PolicyScope),
+    /// Another scope's rollout has routes in common with it.
+    #[error(
+        "the policy of {beside} is being put in force in steps; wait for its end or take it back, then change {scope}"
+    )]
+    RolloutBeside {
+        /// What was to be changed.
+        scope: PolicyScope,
+        /// The other.
+        beside: PolicyScope,
+    },
+    /// A default cannot be put in force in steps.
+    #[error(
+        "{0} is a pattern: its policy is in force for all agents at once; put a dependency's own policy in force in steps"
+    )]
+    PatternInSteps(PolicyScope),
+    /// No such alert fires, waits, or is just over.
+    #[error("no alert {0} is known; look at the list, it may be over for long")]
+    UnknownAlert(String),
+    /// No such silence is in force.
+    #[error("no silence {} is in force; look at the list, it may just have ended", .0.0)]
+    UnknownSilence(SilenceId),
     /// A change that can do harm needs a reason.
     #[error("a reason is needed: say in a few words why")]
     NoReason,
@@ -126,6 +163,19 @@ pub enum Record {
         /// When.
         at: Moment,
     },
+    /// A policy is taken away: a revision without one.
+    PolicyRemoved {
+        /// Its number.
+        revision: Revision,
+        /// What it was for.
+        scope: PolicyScope,
+        /// Who.
+        actor: Actor,
+        /// Why.
+        reason: String,
+        /// When.
+        at: Moment,
+    },
     /// A kill switch's place.
     Kill(KillState),
     /// A route's mode, kept over a restart.
@@ -139,14 +189,39 @@ pub enum Record {
         /// The mode.
         state: ModeState,
     },
-    /// The dependency's rollout is over, whichever way.
-    RolloutEnded(DependencyName),
+    /// The scope's rollout is over, whichever way.
+    RolloutEnded(PolicyScope),
     /// An automatic change, with what led to it.
     Transition(Transition),
     /// A line of the record. Append only.
     Audit(AuditRow),
     /// An alert's episode, begun or ended; the notice for each receiver is written with it.
     Alert(AlertState),
+    /// An episode that began under a silence: kept, and no receiver is told.
+    AlertSilenced(AlertState),
+    /// Nothing silences it any longer, and it still fires: receivers are told now, each once.
+    AlertTold {
+        /// The episode.
+        alert: AlertState,
+        /// When the notices are written.
+        at: Moment,
+    },
+    /// A silence begins.
+    Silence(SilenceView),
+    /// It ends before its time.
+    SilenceEnded {
+        /// Which.
+        id: SilenceId,
+        /// When.
+        at: Moment,
+    },
+    /// Somebody works on an alert; takes the place of who said so before.
+    Acknowledged {
+        /// The episode.
+        alert: String,
+        /// Who, until when.
+        by: Acknowledgement,
+    },
     /// A point of a route's course, for the history.
     History {
         /// The route.
@@ -196,8 +271,8 @@ pub struct ModeState {
 /// A rollout, as it must outlive the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RolloutState {
-    /// Of which dependency.
-    pub dependency: DependencyName,
+    /// Of which scope's policy.
+    pub scope: PolicyScope,
     /// The revision that is rolled out.
     pub revision: Revision,
     /// The revision that agents outside the share hold; 0: nobody had set a policy.
@@ -268,7 +343,9 @@ pub struct AlertState {
 }
 
 /// A silence's number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct SilenceId(pub u64);
 
@@ -281,11 +358,12 @@ pub struct SilenceDraft {
     /// Only this dependency.
     pub dependency: Option<DependencyName>,
     /// Only this operation; needs a dependency.
-    pub operation: Option<hedgerow_protocol::ids::OperationName>,
+    pub operation: Option<OperationName>,
     /// Only this replica.
     pub replica: Option<String>,
     /// For so long, a minute to 30 days.
-    pub lasts: std::time::Duration,
+    #[serde(rename = "lasts_ms", with = "millis")]
+    pub lasts: Duration,
 }
 
 /// What the store holds when a controller starts.
@@ -293,14 +371,22 @@ pub struct SilenceDraft {
 pub struct Restored {
     /// The last epoch used; the controller begins the next.
     pub epoch: Epoch,
-    /// The newest revision of each policy, and when it came into force.
-    pub policies: Vec<(Revision, Policy, Moment)>,
+    /// What stands for each scope that ever had a policy.
+    pub policies: Vec<RestoredPolicy>,
     /// Kill switches, also released ones.
     pub kills: Vec<KillState>,
     /// Modes of the routes.
     pub modes: Vec<ModeState>,
     /// Alerts that were firing.
     pub alerts: Vec<AlertState>,
+    /// Of these, the ids of those no receiver was told of: they began under a silence.
+    pub untold: BTreeSet<String>,
+    /// Who said that they work on which of them, the newest word on each.
+    pub acknowledgements: Vec<(String, Acknowledgement)>,
+    /// Silences that nobody ended, also those whose time is over.
+    pub silences: Vec<SilenceView>,
+    /// The last number a silence ever had.
+    pub last_silence: SilenceId,
     /// The newest stored point of each of those routes, where there is one.
     pub points: Vec<(RouteKey, Point)>,
     /// Routes whose switchback began and, by the record, has not ended.
@@ -309,13 +395,27 @@ pub struct Restored {
     pub rollouts: Vec<RestoredRollout>,
 }
 
+/// What stands for a scope when a controller starts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RestoredPolicy {
+    /// For what.
+    pub scope: PolicyScope,
+    /// The newest revision.
+    pub revision: Revision,
+    /// What it is; None: it was taken away.
+    pub policy: Option<Policy>,
+    /// Since when.
+    pub since: Moment,
+}
+
 /// A rollout under way when a controller starts.
 #[derive(Debug, Clone)]
 pub struct RestoredRollout {
     /// Where it was.
     pub state: RolloutState,
-    /// The policy of [`RolloutState::base`], and since when it was in force. None for revision 0.
-    pub base: Option<(Policy, Moment)>,
+    /// The policy of [`RolloutState::base`], and since when it was in force; no policy where that
+    /// revision took one away. None for revision 0.
+    pub base: Option<(Option<Policy>, Moment)>,
     /// Modes of the routes for the agents in the share.
     pub modes: Vec<ModeState>,
 }

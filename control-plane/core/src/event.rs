@@ -6,12 +6,13 @@ use hedgerow_protocol::directive::Stamp;
 use hedgerow_protocol::ids::{
     DependencyName, Incarnation, InstanceId, Revision, RouteKey, ServiceName, ZoneName,
 };
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use hedgerow_protocol::report::Report;
 use hedgerow_protocol::session::Held;
 use hedgerow_protocol::units::Ratio;
 use serde::{Deserialize, Serialize};
 
+use crate::effect::{SilenceDraft, SilenceId};
 use crate::rollout::RolloutPlan;
 
 /// One stream of one agent, numbered by the server and never used again in its life.
@@ -183,7 +184,7 @@ impl Via {
 /// What a person wants.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
-    /// A policy for a dependency.
+    /// A policy for what its scope says.
     SetPolicy {
         /// The new policy, whole.
         policy: Box<Policy>,
@@ -194,18 +195,25 @@ pub enum Order {
         /// under way.
         rollout: Option<RolloutPlan>,
     },
+    /// A policy is taken away: what it was for has the next wider one again, or none.
+    RemovePolicy {
+        /// Whose.
+        scope: PolicyScope,
+        /// The revision that was looked at; another one meanwhile refuses it. None: whichever is.
+        expected: Option<Revision>,
+    },
     /// The next step of a rollout, without waiting for it; after the last the new policy is in force
     /// for everybody.
     AdvanceRollout {
-        /// Of which dependency.
-        dependency: DependencyName,
+        /// Of which scope's policy.
+        scope: PolicyScope,
         /// The revision that is rolled out; another one meanwhile refuses it. None: whichever is.
         expected: Option<Revision>,
     },
     /// A rollout is taken back: the old policy is in force again, as a new revision.
     AbortRollout {
-        /// Of which dependency.
-        dependency: DependencyName,
+        /// Of which scope's policy.
+        scope: PolicyScope,
         /// See [`Order::AdvanceRollout`].
         expected: Option<Revision>,
     },
@@ -235,6 +243,30 @@ pub enum Order {
         utilisation: Option<Ratio>,
         /// How long the reading holds, 1 s to 1 h.
         valid_for: Duration,
+    },
+    /// How many executions of a route's calls were not the first, by a server that can tell. A
+    /// reading, as [`Order::SetUtilisation`] is.
+    SetDuplicates {
+        /// Of what.
+        route: RouteKey,
+        /// Executions that were not the first of their call, over all servers.
+        executed: u64,
+        /// In the time up to now, 10 s to 5 min.
+        over: Duration,
+    },
+    /// Keeps firing notices of what matches from receivers, for a time.
+    Silence(SilenceDraft),
+    /// Ends a silence before its time.
+    EndSilence {
+        /// Which.
+        silence: SilenceId,
+    },
+    /// Somebody works on an alert that fires. It goes on firing.
+    Acknowledge {
+        /// The episode.
+        alert: String,
+        /// For so long, a minute to 30 days; None: until it is over.
+        lasts: Option<Duration>,
     },
     /// The whole fleet hedges on a route and does not, in turns, to see what that does to callers.
     StartSwitchback {

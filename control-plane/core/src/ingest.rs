@@ -78,7 +78,7 @@ impl Controller {
         fresh: bool,
     ) {
         let key = self.keep_route(&report.route, now);
-        let rollout = self.rules.rollouts.get(&key.dependency);
+        let rollout = self.rules.rollout(&key);
         let rollout = rollout.map(|it| (it.share, it.next.revision));
         let mut instance = InstanceId::from_u128(0);
         if let Some(agent) = self.fleet.attached.get_mut(&connection) {
@@ -103,6 +103,7 @@ impl Controller {
         };
         route.used = now;
         let Some(delta) = delta else { return };
+        route.sent.add(delta.hedges());
         let (reception, load) = if fresh {
             // What is counted together under `__other__` has nothing to be compared with, nor has an
             // agent that is to do otherwise than the rest.

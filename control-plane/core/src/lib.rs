@@ -20,6 +20,7 @@ mod push;
 mod quarantine;
 pub mod rollout;
 mod route;
+mod rules;
 pub mod share;
 mod stagger;
 mod start;

@@ -8,6 +8,7 @@
 
 mod readings;
 mod remembered;
+mod silences;
 mod switchback;
 mod words;
 
@@ -15,15 +16,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
-use hedgerow_protocol::policy::{Intent, Policy};
+use hedgerow_protocol::policy::{Intent, Policy, PolicyScope};
 
+use self::silences::Quiet;
 use self::words::policy_words;
-use crate::controller::{Controller, InForce};
+use crate::controller::Controller;
 use crate::effect::{AuditRow, Done, Effect, KillState, OrderError, Record};
 use crate::event::{Actor, KillScope, Order, RequestId};
 use crate::moment::Moment;
 use crate::rollout::{RolloutOutcome, RolloutPlan};
 use crate::route::Place;
+use crate::rules::{InForce, Rules, Standing};
 use crate::view::{Mark, MarkKind};
 use crate::writes::Waiting;
 
@@ -57,14 +60,16 @@ struct UnderWay {
 /// What an order does once it is stored.
 #[derive(Debug, Clone)]
 pub(crate) enum Outcome {
-    Policy(InForce),
+    /// Set or taken away.
+    Policy(Standing),
     /// With the old policies of the rollouts it takes back.
-    Kill(KillState, Vec<InForce>),
+    Kill(KillState, Vec<Standing>),
     Rollout(RolloutOutcome),
     Release(RouteKey),
     AcceptBase(RouteKey),
     StartSwitchback(RouteKey, u32),
     StopSwitchback(RouteKey),
+    Quiet(Quiet),
 }
 
 /// Orders under way and in line.
@@ -76,7 +81,7 @@ pub(crate) struct Orders {
 
 impl Orders {
     /// Whether an order that is not stored yet would stop hedging on `route`.
-    pub(crate) fn would_stop(&self, route: &RouteKey) -> bool {
+    pub(crate) fn would_stop(&self, rules: &Rules, route: &RouteKey) -> bool {
         self.any(|order| match order {
             Order::Kill {
                 scope,
@@ -86,7 +91,10 @@ impl Orders {
                 policy,
                 rollout: None,
                 ..
-            } => policy.intent() != Intent::Hedge && *policy.dependency() == route.dependency,
+            } => policy.intent() != Intent::Hedge && rules.governs(policy.scope(), route),
+            Order::RemovePolicy { scope, .. } => {
+                rules.governs(scope, route) && rules.without(scope, route) != Intent::Hedge
+            }
             _ => false,
         })
     }
@@ -105,14 +113,17 @@ impl Orders {
 
 /// Whether a kill switch of `scope` is for `route`.
 pub(crate) fn covers(scope: &KillScope, route: &RouteKey) -> bool {
-    covers_dependency(scope, &route.dependency)
-}
-
-/// Whether it is for all of `dependency`.
-pub(crate) fn covers_dependency(scope: &KillScope, dependency: &DependencyName) -> bool {
     match scope {
         KillScope::Everything => true,
-        KillScope::Dependency(of) => of == dependency,
+        KillScope::Dependency(of) => *of == route.dependency,
+    }
+}
+
+/// Whether it is for all that a policy is for.
+pub(crate) fn covers_scope(kill: &KillScope, scope: &PolicyScope) -> bool {
+    match kill {
+        KillScope::Everything => true,
+        KillScope::Dependency(of) => scope.dependency() == Some(of),
     }
 }
 
@@ -133,6 +144,15 @@ impl Controller {
         } = order
         {
             let result = self.take_utilisation(now, dependency, utilisation, valid_for);
+            return self.reply(Some(request), result);
+        }
+        if let Order::SetDuplicates {
+            route,
+            executed,
+            over,
+        } = order
+        {
+            let result = self.take_duplicates(now, route, executed, over);
             return self.reply(Some(request), result);
         }
         if reason.trim().is_empty() {
@@ -187,6 +207,10 @@ impl Controller {
                 let rollout = rollout.clone();
                 self.begin_policy(now, wanted, policy, expected, rollout)
             }
+            Order::RemovePolicy { scope, expected } => {
+                let (scope, expected) = (scope.clone(), *expected);
+                self.begin_removal(now, wanted, scope, expected)
+            }
             Order::AdvanceRollout { .. } | Order::AbortRollout { .. } => {
                 self.begin_step(now, wanted)
             }
@@ -197,8 +221,13 @@ impl Controller {
             Order::StartSwitchback { .. } | Order::StopSwitchback { .. } => {
                 self.begin_switchback_order(now, wanted)
             }
-            // Taken when it came: see `ordered`.
-            Order::SetUtilisation { .. } => Some(Ok(Done::Utilisation)),
+            Order::Silence(_) | Order::EndSilence { .. } | Order::Acknowledge { .. } => {
+                self.begin_quiet(now, wanted)
+            }
+            // Taken when they came: see `ordered`.
+            Order::SetUtilisation { .. } | Order::SetDuplicates { .. } => {
+                Some(Ok(Done::Utilisation))
+            }
             Order::Release { route } | Order::AcceptBase { route } => {
                 let key = route.clone();
                 let Some(route) = self.routes.get(&key) else {
@@ -232,10 +261,10 @@ impl Controller {
         expected: Option<Revision>,
         plan: Option<RolloutPlan>,
     ) -> Option<Result<Done, OrderError>> {
-        let dependency = policy.dependency().clone();
-        let current = self.newest_revision(&dependency);
-        let before = self.newest_policy(&dependency);
-        let rolls = self.rules.rollouts.contains_key(&dependency);
+        let scope = policy.scope().clone();
+        let current = self.newest_revision(&scope);
+        let before = self.newest_policy(&scope);
+        let rolls = self.rules.rollouts.contains_key(&scope);
         // The policy of a rollout, set for everybody, is a change.
         if before.as_deref() == Some(&policy) && (plan.is_some() || !rolls) {
             return Some(Ok(Done::Policy {
@@ -248,7 +277,10 @@ impl Controller {
         {
             return Some(Err(OrderError::Stale { expected, current }));
         }
-        let revision = self.next_revision(&dependency);
+        if let Some(problem) = self.policy_problem(&scope, plan.is_some()) {
+            return Some(Err(problem));
+        }
+        let revision = self.next_revision(&scope);
         let mut records = vec![
             Record::Policy {
                 revision,
@@ -261,7 +293,7 @@ impl Controller {
                 at: now,
                 actor: wanted.actor.clone(),
                 action: "policy.set".into(),
-                target: dependency.to_string(),
+                target: scope.to_string(),
                 before: before.map_or_else(String::new, |it| policy_words(&it)),
                 after: policy_words(&policy),
                 reason: wanted.reason.clone(),
@@ -277,9 +309,71 @@ impl Controller {
             return None;
         }
         if rolls {
-            records.push(Record::RolloutEnded(dependency));
+            records.push(Record::RolloutEnded(scope));
         }
-        self.store_order(now, wanted, Outcome::Policy(in_force), records);
+        let standing = Standing::from(&in_force);
+        self.store_order(now, wanted, Outcome::Policy(standing), records);
+        None
+    }
+
+    /// Why the policy of a scope cannot be changed now.
+    fn policy_problem(&self, scope: &PolicyScope, in_steps: bool) -> Option<OrderError> {
+        if in_steps && scope.pattern().is_some() {
+            return Some(OrderError::PatternInSteps(scope.clone()));
+        }
+        let beside = self.rules.rollout_beside(scope)?.clone();
+        let scope = scope.clone();
+        Some(OrderError::RolloutBeside { scope, beside })
+    }
+
+    fn begin_removal(
+        &mut self,
+        now: Moment,
+        wanted: Wanted,
+        scope: PolicyScope,
+        expected: Option<Revision>,
+    ) -> Option<Result<Done, OrderError>> {
+        let current = self.newest_revision(&scope);
+        let Some(before) = self.newest_policy(&scope) else {
+            return Some(Err(OrderError::NoPolicy(scope)));
+        };
+        if let Some(expected) = expected
+            && expected != current
+        {
+            return Some(Err(OrderError::Stale { expected, current }));
+        }
+        if let Some(problem) = self.policy_problem(&scope, false) {
+            return Some(Err(problem));
+        }
+        let revision = self.next_revision(&scope);
+        let mut records = vec![
+            Record::PolicyRemoved {
+                revision,
+                scope: scope.clone(),
+                actor: wanted.actor.clone(),
+                reason: wanted.reason.clone(),
+                at: now,
+            },
+            Record::Audit(AuditRow {
+                at: now,
+                actor: wanted.actor.clone(),
+                action: "policy.remove".into(),
+                target: scope.to_string(),
+                before: policy_words(&before),
+                after: String::new(),
+                reason: wanted.reason.clone(),
+            }),
+        ];
+        if self.rules.rollouts.contains_key(&scope) {
+            records.push(Record::RolloutEnded(scope.clone()));
+        }
+        let standing = Standing {
+            scope,
+            revision,
+            policy: None,
+            since: now,
+        };
+        self.store_order(now, wanted, Outcome::Policy(standing), records);
         None
     }
 
@@ -391,6 +485,7 @@ impl Controller {
             Outcome::StopSwitchback(key) => {
                 self.end_switchback(now, key, format!("stopped by {}", wanted.actor.name));
             }
+            Outcome::Quiet(it) => it.apply(&mut self.alerts),
             _ => {}
         }
         self.rules.apply(&outcome);
@@ -448,8 +543,8 @@ impl Controller {
 
     fn routes_of(&self, outcome: &Outcome) -> Vec<RouteKey> {
         match outcome {
-            Outcome::Policy(it) => self.routes_in(it.policy.dependency()),
-            Outcome::Rollout(it) => self.routes_in(it.dependency()),
+            Outcome::Policy(it) => self.routes_under(&it.scope),
+            Outcome::Rollout(it) => self.routes_under(it.scope()),
             Outcome::Kill(it, _) => match &it.scope {
                 KillScope::Everything => self.routes.keys().cloned().collect(),
                 KillScope::Dependency(dependency) => self.routes_in(dependency),
@@ -458,10 +553,18 @@ impl Controller {
             | Outcome::AcceptBase(key)
             | Outcome::StartSwitchback(key, _)
             | Outcome::StopSwitchback(key) => vec![key.clone()],
+            Outcome::Quiet(_) => Vec::new(),
         }
     }
 
-    pub(crate) fn routes_in(&self, dependency: &DependencyName) -> Vec<RouteKey> {
+    /// Routes that a scope's policy is for, or would be.
+    pub(crate) fn routes_under(&self, scope: &PolicyScope) -> Vec<RouteKey> {
+        let keys = self.routes.keys();
+        let governed = keys.filter(|key| self.rules.governs(scope, key));
+        governed.cloned().collect()
+    }
+
+    fn routes_in(&self, dependency: &DependencyName) -> Vec<RouteKey> {
         self.routes
             .keys()
             .filter(|key| key.dependency == *dependency)

@@ -23,8 +23,8 @@ impl Controller {
         self.shared_out = now;
         let mut pools: BTreeMap<PoolName, Vec<(RouteKey, Member)>> = BTreeMap::new();
         for (key, route) in &mut self.routes {
-            let policy = self.rules.policies.get(&key.dependency);
-            let policy = policy.map(|it| &*it.policy);
+            let policy = self.rules.policy(key);
+            let policy = policy.map(|it| &**it);
             let pool = policy.and_then(|policy| policy.pool());
             if let Some((policy, _)) = policy.zip(pool)
                 && let Some(lent) = &mut route.lent
@@ -57,8 +57,8 @@ impl Controller {
     /// also on pages and in alerts.
     pub(crate) fn leave_pools(&mut self, keys: &[RouteKey]) {
         for key in keys {
-            let policy = self.rules.policies.get(&key.dependency);
-            let pool = policy.and_then(|it| it.policy.pool());
+            let policy = self.rules.policy(key);
+            let pool = policy.and_then(|it| it.pool());
             if let Some(route) = self.routes.get_mut(key)
                 && route.lent_by(pool).is_none()
             {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Mode, Stamp};
-use hedgerow_protocol::ids::{DependencyName, InstanceId, RouteKey};
+use hedgerow_protocol::ids::{InstanceId, RouteKey};
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use hedgerow_protocol::report::LinkState;
 use hedgerow_protocol::units::{Threshold, as_millis};
 
+use crate::alert::duplicates::Duplicates;
 use crate::controller::Controller;
 use crate::effect::Record;
 use crate::event::Departure;
@@ -50,32 +52,33 @@ impl Controller {
             policies: self.policy_views(),
             kills: self.kill_views(),
             agents: self.agent_views(now),
-            alerts: self.alerts.views(),
-            silences: Vec::new(),
+            alerts: self.alerts.views(now),
+            silences: self.alerts.silences(now),
             controller,
         }
     }
 
-    /// The newest policy of each dependency, in force for all or for a share.
-    fn policy_views(&self) -> BTreeMap<DependencyName, PolicyView> {
-        let newest = self.rules.policies.iter();
-        let mut newest: BTreeMap<_, _> = newest.collect();
-        newest.extend(
-            self.rules
-                .rollouts
-                .iter()
-                .map(|(name, it)| (name, &it.next)),
-        );
+    /// The newest policy of each scope, in force for all or for a share.
+    fn policy_views(&self) -> BTreeMap<PolicyScope, PolicyView> {
+        let standing = self.rules.policies.values().filter_map(|it| {
+            let policy = it.policy.as_ref()?;
+            Some((&it.scope, (it.revision, policy, it.since)))
+        });
+        let mut newest: BTreeMap<_, _> = standing.collect();
+        newest.extend(self.rules.rollouts.iter().map(|(scope, it)| {
+            let it = &it.next;
+            (scope, (it.revision, &it.policy, it.since))
+        }));
         newest
             .into_iter()
-            .map(|(dependency, it)| {
+            .map(|(scope, (revision, policy, since))| {
                 let view = PolicyView {
-                    revision: it.revision,
-                    policy: (*it.policy).clone(),
-                    since: it.since,
-                    rollout: self.rollout_view(dependency),
+                    revision,
+                    policy: Policy::clone(policy),
+                    since,
+                    rollout: self.rollout_view(scope),
                 };
-                (dependency.clone(), view)
+                (scope.clone(), view)
             })
             .collect()
     }
@@ -213,7 +216,7 @@ impl Controller {
     /// Builds a route's view anew.
     pub(crate) fn publish_route(&mut self, now: Moment, key: &RouteKey) {
         let stamp = self.wanted(key).unwrap_or_else(|| {
-            let revision = self.revision(&key.dependency);
+            let revision = self.rules.revision(key);
             let route = self.routes.get(key);
             route.map_or_else(Stamp::default, |it| it.stamp(self.epoch(), revision))
         });
@@ -311,6 +314,7 @@ fn route_view(key: &RouteKey, stamp: Stamp, route: &Route) -> RouteView {
         seconds_over_budget: route.seconds_over_budget,
         transitions: route.transitions.iter().cloned().collect(),
         utilisation: None,
+        duplicates: route.duplicates.as_ref().map(Duplicates::view),
         switchback: route.switchbacks.last.clone(),
     }
 }

@@ -45,7 +45,7 @@ impl Controller {
             .take(hedgerow_protocol::limits::ROUTES_PER_AGENT_MAX)
         {
             let key = self.keep_route(&held.route, now);
-            let revision = self.revision(&key.dependency);
+            let revision = self.rules.revision(&key);
             let in_trial = self.wanted_in_trial(&key);
             let wanted = self.epochs.wanted();
             let Some(route) = self.routes.get_mut(&key) else {
@@ -174,14 +174,14 @@ impl Controller {
         if relearning && route.believed.sequence.0 > 0 {
             return None;
         }
-        Some(route.stamp(epoch, self.revision(&key.dependency)))
+        Some(route.stamp(epoch, self.rules.revision(key)))
     }
 
     /// Works out what agents may be told of the last decision: where the stored mode still allows
     /// what was decided against, or a person's order against it is being stored, the live values
     /// already say no. They need no storing, so nobody waits for a slow disk to be safe.
     pub(crate) fn refresh_live(&mut self, key: &RouteKey) {
-        let stopped = self.orders.would_stop(key);
+        let stopped = self.orders.would_stop(&self.rules, key);
         let tick = self.tick;
         let seed = arming_seed(self.epochs.wanted(), key);
         let Some(route) = self.routes.get_mut(key) else {
@@ -212,10 +212,10 @@ impl Controller {
     fn directive(&self, key: &RouteKey) -> Option<Arc<Directive>> {
         let stamp = self.wanted(key)?;
         let route = self.routes.get(key)?;
-        let standing = match self.rules.policies.get(&key.dependency) {
-            Some(in_force) => standing(&in_force.policy, self.settings.lease),
+        let standing = match self.rules.policy(key) {
+            Some(policy) => standing(policy, self.settings.lease),
             None => standing(
-                &Policy::observing(key.dependency.clone()),
+                &Policy::observing(key.dependency.clone().into()),
                 self.settings.lease,
             ),
         };

@@ -29,8 +29,9 @@ mod view;
 use hedgerow_protocol::directive::Stamp;
 use hedgerow_protocol::ids::{InstanceId, RouteKey};
 
-use crate::controller::{Controller, InForce};
+use crate::controller::Controller;
 use crate::effect::RolloutState;
+use crate::rules::InForce;
 
 pub(crate) use outcome::RolloutOutcome;
 pub use plan::{PlanProblem, RolloutPlan, STAGES_MAX, STAY_DEFAULT, STAY_MAX, STAY_MIN};
@@ -49,7 +50,7 @@ pub(crate) struct Rollout {
 
 impl Rollout {
     pub(crate) fn new(state: RolloutState, next: InForce) -> Self {
-        let share = Share::of(&state.dependency, state.plan.share(state.stage));
+        let share = Share::of(&state.scope, state.plan.share(state.stage));
         Self { state, next, share }
     }
 
@@ -70,12 +71,9 @@ impl Rollout {
 impl Controller {
     /// Whether an agent is to hold the new policy of a rollout on a route.
     pub(crate) fn in_share(&self, key: &RouteKey, instance: InstanceId) -> bool {
-        !self.rules.rollouts.is_empty()
-            && self
-                .rules
-                .rollouts
-                .get(&key.dependency)
-                .is_some_and(|it| it.share.has(instance))
+        self.rules
+            .rollout(key)
+            .is_some_and(|it| it.share.has(instance))
     }
 
     /// The stamp that one agent should hold; None where nothing can be told yet.

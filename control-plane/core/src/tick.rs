@@ -8,7 +8,7 @@ use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::policy::Policy;
 
 use crate::alert::{Observed, REVERTED_FIRES};
-use crate::controller::{Controller, Rules};
+use crate::controller::Controller;
 use crate::decide::errors::PUSH_BACK_LIMIT;
 use crate::decide::goal::InForce;
 use crate::decide::{Decision, Situation, decide, in_force};
@@ -20,6 +20,7 @@ use crate::orders::{covers, mode_words};
 use crate::push::probation_list;
 use crate::quarantine::Floors;
 use crate::route::{Census, Place, Route};
+use crate::rules::Rules;
 use crate::view::{Mark, MarkKind};
 
 /// A probation list changes at most this often: each change is stored and sent to every agent.
@@ -93,13 +94,14 @@ impl Controller {
 
     /// Makes a slice of what arrived for a route, and tells which agents were left out or let go.
     fn fold(&mut self, now: Moment, key: &RouteKey, since_last: Duration) {
-        let policy = self.rules.policies.get(&key.dependency);
+        let policy = self.rules.policy(key);
         let Some(route) = self.routes.get_mut(key) else {
             return;
         };
-        let floors = floors(policy.map(|it| &*it.policy), key, &route.memory);
+        let floors = floors(policy.map(|it| &**it), key, &route.memory);
         let fleet = &self.fleet;
         let attached = |connection| fleet.attached.contains_key(&connection);
+        route.sent.tick(now);
         let (slice, changes) = route.fold(now, floors, attached);
         route.windows.push(slice, since_last);
         if let Some(slice) = route.windows.last() {
@@ -151,8 +153,7 @@ impl Controller {
             wanted: self.wanted(key),
             trial: self
                 .rules
-                .rollouts
-                .get(&key.dependency)
+                .rollout(key)
                 .map(|it| (it.share, self.wanted_in_trial(key))),
             ..Census::default()
         };
@@ -186,7 +187,7 @@ impl Controller {
         rules: &Rules,
         memory: &Memory,
     ) -> (Decision, Memory) {
-        let policy = rules.policies.get(&key.dependency).map(|it| &*it.policy);
+        let policy = rules.policy(key).map(|it| &**it);
         self.decide_by(now, key, route, rules, policy, memory)
     }
 
@@ -227,11 +228,7 @@ impl Controller {
             return;
         };
         let (decision, memory) = self.decide_under(now, key, route, &self.rules, &route.memory);
-        let policy = self
-            .rules
-            .policies
-            .get(&key.dependency)
-            .map(|it| &*it.policy);
+        let policy = self.rules.policy(key).map(|it| &**it);
         let probation = probation_list(policy, &decision.probation);
         let Some(route) = self.routes.get_mut(key) else {
             return;
@@ -295,11 +292,11 @@ impl Controller {
             .routes
             .iter()
             .filter_map(|(key, route)| {
-                let policy = self.rules.policies.get(&key.dependency);
+                let policy = self.rules.policy(key);
                 Some(Observed {
                     route: key,
                     decision: route.decision.as_ref()?,
-                    budget: policy.map(|it| it.policy.budget().get()),
+                    budget: policy.map(|it| it.budget().get()),
                     lent: route.lent.as_ref().map(|lent| lent.budget.get()),
                     replicas: &route.replicas,
                     reverted: route
@@ -307,11 +304,18 @@ impl Controller {
                         .as_ref()
                         .filter(|(at, _)| now.since(*at) < REVERTED_FIRES)
                         .map(|(_, why)| why.as_str()),
+                    census: &route.census,
+                    lost: self.fleet.lost_on(key),
+                    duplicates: route.duplicates.as_ref(),
                 })
             })
             .collect();
         let changed = self.alerts.evaluate(now, &observed);
-        for alert in &changed {
+        for record in &changed {
+            // What a silence kept is an episode all the same; that it is told later is none.
+            let (Record::Alert(alert) | Record::AlertSilenced(alert)) = record else {
+                continue;
+            };
             if let Some(route) = self.routes.get_mut(&alert.route) {
                 let verb = if alert.resolved.is_some() {
                     "resolved"
@@ -326,7 +330,7 @@ impl Controller {
                 });
             }
         }
-        self.writes.note(changed.into_iter().map(Record::Alert));
+        self.writes.note(changed);
     }
 
     /// Forgets routes that came and went without ever being decided about.
@@ -361,6 +365,7 @@ impl Controller {
 impl Census {
     fn count(&mut self, agent: &crate::fleet::Agent, state: &crate::fleet::AgentRoute) {
         self.attached += 1;
+        self.silent += u64::from(agent.stale);
         let wanted = match self.trial {
             Some((share, wanted)) if share.has(agent.joined.instance) => wanted,
             _ => self.wanted,
@@ -370,11 +375,14 @@ impl Census {
         };
         if state.held == Some(wanted) {
             self.holding += 1;
-        } else if self.refusals.len() < REFUSALS_SHOWN
-            && let Some(reason) = agent.refusal_of(state, wanted)
-        {
-            self.refusals
-                .push((agent.joined.instance, reason.to_owned()));
+        } else if let Some(reason) = agent.refusal_of(state, wanted) {
+            self.refusing += 1;
+            if self.refusals.len() < REFUSALS_SHOWN {
+                let refusal = (agent.joined.instance, reason.to_owned());
+                self.refusals.push(refusal);
+            }
+        } else if !agent.stale {
+            self.behind += 1;
         }
         self.count_reporting(agent, state);
     }

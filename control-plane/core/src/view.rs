@@ -6,8 +6,10 @@
 //! `connected`, `heard`, `reported`, `resolved`) is a whole number of milliseconds since 1970, UTC.
 
 mod agent;
+mod alert;
+mod duplicates;
 mod gain;
-mod millis;
+pub(crate) mod millis;
 mod quarantine;
 mod rollout;
 mod switchback;
@@ -18,18 +20,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hedgerow_protocol::directive::{Mode, Stamp};
-use hedgerow_protocol::ids::{
-    DependencyName, Epoch, InstanceId, ReplicaName, Revision, RouteKey, ZoneName,
-};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::ids::{Epoch, InstanceId, ReplicaName, Revision, RouteKey, ZoneName};
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use hedgerow_protocol::report::Totals;
 use serde::{Deserialize, Serialize};
 
-use crate::effect::{AlertState, KillState, SilenceDraft, SilenceId, Transition};
-use crate::event::Actor;
+use crate::effect::{KillState, Transition};
 use crate::moment::Moment;
 
 pub use agent::{AgentRouteView, AgentState, AgentView, Sync};
+pub use alert::{Acknowledgement, AlertPhase, AlertRule, AlertView, SilenceView};
+pub use duplicates::DuplicatesView;
 pub use gain::{NoGain, PoolView};
 pub use quarantine::QuarantineView;
 pub use rollout::{GuardFigure, RolloutView};
@@ -50,9 +51,10 @@ pub struct FleetSnapshot {
     /// Every route known, by name; a list where it is serialised, since each carries its name.
     #[serde(serialize_with = "values")]
     pub routes: BTreeMap<RouteKey, Arc<RouteView>>,
-    /// Policies in force, also of dependencies that no agent has reported yet.
+    /// Policies in force, also for what no agent has reported yet. Which of them is for a route:
+    /// [`FleetSnapshot::policy_for`].
     #[serde(serialize_with = "values")]
-    pub policies: BTreeMap<DependencyName, PolicyView>,
+    pub policies: BTreeMap<PolicyScope, PolicyView>,
     /// Kill switches that are engaged.
     pub kills: Vec<KillView>,
     /// Agents attached, or lost in the last minutes.
@@ -63,6 +65,28 @@ pub struct FleetSnapshot {
     pub silences: Vec<SilenceView>,
     /// The controller itself.
     pub controller: ControllerView,
+}
+
+impl FleetSnapshot {
+    /// The policy that holds for a route, of those that cover it the narrowest; None: nobody set one,
+    /// and it is observed.
+    pub fn policy_for(&self, route: &RouteKey) -> Option<&PolicyView> {
+        let own = PolicyScope::Operation(route.clone());
+        let dependency = PolicyScope::Dependency(route.dependency.clone());
+        let direct = self.policies.get(&own);
+        direct
+            .or_else(|| self.policies.get(&dependency))
+            .or_else(|| {
+                // Patterns are last in the order of scopes.
+                let patterns = self.policies.iter().rev();
+                let patterns = patterns.take_while(|(scope, _)| scope.pattern().is_some());
+                // The first by name is the last here, and of equal ones the last is taken.
+                let covering = patterns.filter(|(scope, _)| scope.covers(route));
+                covering
+                    .max_by_key(|(scope, _)| scope.rank())
+                    .map(|(_, view)| view)
+            })
+    }
 }
 
 fn values<K, V: Serialize, S: serde::Serializer>(
@@ -148,6 +172,8 @@ pub struct RouteView {
     pub transitions: Vec<Transition>,
     /// How busy the dependency was last told to be; None: never told, or taken back.
     pub utilisation: Option<UtilisationView>,
+    /// Duplicates a server last said it executed; None: it never said, or long ago.
+    pub duplicates: Option<DuplicatesView>,
     /// The switchback that runs, or the last one since this controller started.
     pub switchback: Option<Arc<SwitchbackView>>,
 }
@@ -362,94 +388,6 @@ pub enum Named {
     Slow,
     /// It is what fails.
     Failing,
-}
-
-/// Alert rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum AlertRule {
-    /// More than 10 % of eligible calls hedged, or wanting to be, for 10 s.
-    HedgeRateHigh,
-    /// Slow together.
-    SharedSlowdown,
-    /// The controller switched a route off. Inhibited by [`AlertRule::SharedSlowdown`].
-    HedgingDisabled,
-    /// A replica is what is slow.
-    ReplicaSlow,
-    /// A replica is what fails.
-    ReplicaFailing,
-    /// A rollout of a policy was taken back by the controller.
-    RolloutReverted,
-}
-
-impl AlertRule {
-    /// Its name everywhere.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::HedgeRateHigh => "HedgeRateHigh",
-            Self::SharedSlowdown => "SharedSlowdown",
-            Self::HedgingDisabled => "HedgingDisabled",
-            Self::ReplicaSlow => "ReplicaSlow",
-            Self::ReplicaFailing => "ReplicaFailing",
-            Self::RolloutReverted => "RolloutReverted",
-        }
-    }
-}
-
-/// An alert as people see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AlertView {
-    /// The episode.
-    #[serde(flatten)]
-    pub state: AlertState,
-    /// Where it stands.
-    pub phase: AlertPhase,
-    /// The silence that keeps its notices; None: none does.
-    pub silenced: Option<SilenceId>,
-    /// Who works on it; None: nobody has said so, or the time is over.
-    pub acknowledged: Option<Acknowledgement>,
-}
-
-/// Somebody works on an alert.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Acknowledgement {
-    /// Who.
-    pub actor: Actor,
-    /// In their words.
-    pub comment: String,
-    /// Since when.
-    pub at: Moment,
-    /// Until when; None: until the alert resolves.
-    pub until: Option<Moment>,
-}
-
-/// A silence in force.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SilenceView {
-    /// Its number.
-    pub id: SilenceId,
-    /// What it matches.
-    #[serde(flatten)]
-    pub matches: SilenceDraft,
-    /// Who.
-    pub actor: Actor,
-    /// Why.
-    pub reason: String,
-    /// Since when.
-    pub since: Moment,
-    /// Until when.
-    pub ends: Moment,
-}
-
-/// Where an alert stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AlertPhase {
-    /// Notices are out.
-    Firing,
-    /// The condition holds, not yet for long enough.
-    Pending,
-    /// Over.
-    Resolved,
 }
 
 /// The controller itself.

@@ -82,7 +82,12 @@ impl Writes {
             let oldest = self
                 .unsaved
                 .iter()
-                .position(|record| !matches!(record, Record::Alert(_)))
+                .position(|record| {
+                    !matches!(
+                        record,
+                        Record::Alert(_) | Record::AlertSilenced(_) | Record::AlertTold { .. }
+                    )
+                })
                 .unwrap_or(0);
             self.unsaved.remove(oldest);
             self.dropped += 1;
@@ -133,7 +138,7 @@ impl Controller {
             .iter()
             .map(|(key, place)| Record::Mode(place.record(key)));
         let of_trials = trials.iter().map(|(key, place)| Record::TrialMode {
-            revision: self.newest_revision(&key.dependency),
+            revision: self.rules.newest(key),
             state: place.record(key),
         });
         let records: Vec<_> = modes

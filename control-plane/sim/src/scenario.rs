@@ -131,7 +131,7 @@ mod defaults {
 }
 
 fn observing() -> Policy {
-    Policy::observing(crate::route().dependency)
+    Policy::observing(crate::route().dependency.into())
 }
 
 impl Scenario {

@@ -1,29 +1,45 @@
-//! Reading: the fleet, a route, agents, alerts, the record.
+//! Reading: the fleet, a route, agents, the record.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::extract::{FromRequestParts, Path, State};
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
-use hedgerow_core::effect::AuditRow;
-use hedgerow_core::view::{AgentView, AlertView, RouteView};
-use hedgerow_dashboard::backend::{Delivery, RecordQuery};
+use hedgerow_core::moment::Moment;
+use hedgerow_core::view::{
+    Acked, AgentView, Evidence, Figures, FleetSnapshot, KillView, NoData, RouteView,
+};
+use hedgerow_protocol::directive::{Mode, Stamp};
 use hedgerow_protocol::ids::{DependencyName, RouteKey};
+use hedgerow_protocol::policy::{PolicyScope, ScopeError};
 use serde::{Deserialize, Serialize};
 
 use super::ApiState;
+use super::page::{self, Asked, Page, PageQuery};
 use super::problem::{FieldProblem, Problem};
-
-/// Lines of the record in one answer, where nothing else is said, and at most.
-const LINES_DEFAULT: u32 = 100;
-const LINES_MAX: u32 = 1000;
 
 /// A dependency's name in the address.
 #[derive(Debug)]
 pub(super) struct Dependency(pub(super) DependencyName);
+
+/// What a policy is for, in the address: `catalog`, `catalog%20get-item`, `cat*`.
+#[derive(Debug)]
+pub(super) struct Scope(pub(super) PolicyScope);
+
+impl<S: Send + Sync> FromRequestParts<S> for Scope {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::malformed("the address: expected what a policy is for in it"))?;
+        text.parse().map(Self).map_err(|e: ScopeError| {
+            Problem::invalid(vec![FieldProblem::new("dependency", e.to_string())])
+        })
+    }
+}
 
 /// A route in the address. A slash in the operation's name is written `%2F`.
 #[derive(Debug)]
@@ -91,98 +107,113 @@ pub(super) async fn route(
         })
 }
 
-/// GET /api/v1/agents
-pub(super) async fn agents(State(state): State<ApiState>) -> Json<Vec<AgentView>> {
-    Json(state.engine.snapshot().agents.clone())
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Alert {
-    #[serde(flatten)]
-    alert: AlertView,
-    deliveries: Vec<Delivery>,
-}
-
-/// GET /api/v1/alerts: those that fire or are pending, and those resolved in the last hour, each
-/// with what its receivers got.
-pub(super) async fn alerts(State(state): State<ApiState>) -> Result<Json<Vec<Alert>>, Problem> {
-    let fleet = state.engine.snapshot();
-    let ids: Vec<&str> = fleet
-        .alerts
-        .iter()
-        .map(|alert| alert.state.id.as_str())
-        .collect();
-    let mut sent: HashMap<String, Vec<Delivery>> = HashMap::new();
-    for delivery in state.store.deliveries_of(&ids).await? {
-        sent.entry(delivery.alert.clone())
-            .or_default()
-            .push(delivery);
-    }
-    let alerts = fleet.alerts.iter().map(|alert| Alert {
-        deliveries: sent.remove(&alert.state.id).unwrap_or_default(),
-        alert: alert.clone(),
-    });
-    Ok(Json(alerts.collect()))
-}
-
-#[derive(Debug, Default, Deserialize)]
+/// Which routes.
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct AuditQuery {
-    before: Option<i64>,
-    limit: Option<u32>,
-    dependency: Option<String>,
+pub(super) struct RoutesQuery {
+    limit: Option<usize>,
+    after: Option<String>,
+    /// Only those whose name has this in it.
+    q: Option<String>,
+    /// Only those in this mode: `off`, `observing`, `probing`, `on`.
+    state: Option<String>,
 }
 
+/// A route without its course: what a list is for.
 #[derive(Debug, Serialize)]
-pub(super) struct Audit {
-    lines: Vec<Line>,
-    /// What to give as `before` for the lines before these; null at the end.
-    next: Option<i64>,
+pub(super) struct RouteLine {
+    route: RouteKey,
+    stamp: Stamp,
+    mode: Mode,
+    since: Moment,
+    words: String,
+    evidence: Vec<Evidence>,
+    tries_again: Option<Moment>,
+    figures: Option<Figures>,
+    no_data: Option<NoData>,
+    acked: Acked,
+    refusals: usize,
+    /// What the policy in force is for; null: nobody set one that covers it.
+    policy: Option<PolicyScope>,
 }
 
-#[derive(Debug, Serialize)]
-struct Line {
-    id: i64,
-    #[serde(flatten)]
-    row: AuditRow,
-}
-
-/// GET /api/v1/audit?before=&limit=&dependency=: the record, newest first.
-pub(super) async fn audit(
+/// GET /api/v1/routes?q=&state=
+pub(super) async fn routes(
     State(state): State<ApiState>,
-    query: Result<Query<AuditQuery>, axum::extract::rejection::QueryRejection>,
-) -> Result<Json<Audit>, Problem> {
-    let Query(query) = query.map_err(|e| {
-        Problem::malformed(format!(
-            "{}; expected before=NUMBER, limit=1 to {LINES_MAX}, dependency=NAME, or none of them",
-            e.body_text()
-        ))
-    })?;
-    let limit = query.limit.unwrap_or(LINES_DEFAULT);
-    if !(1..=LINES_MAX).contains(&limit) {
-        let message = format!("{limit} is out of range: expected 1 to {LINES_MAX}");
-        return Err(Problem::invalid(vec![FieldProblem::new("limit", message)]));
+    Asked(asked): Asked<RoutesQuery>,
+) -> Result<Json<Page<RouteLine>>, Problem> {
+    const STATES: [&str; 4] = ["off", "observing", "probing", "on"];
+    let limit = page::limit(asked.limit)?;
+    let wanted = asked.state.as_deref().filter(|it| !it.is_empty());
+    if let Some(wanted) = wanted.filter(|it| !STATES.contains(it)) {
+        let message = format!("{wanted:?} is none: expected one of {}", STATES.join(", "));
+        return Err(Problem::invalid(vec![FieldProblem::new("state", message)]));
     }
-    let dependency = query
-        .dependency
-        .filter(|name| !name.is_empty())
-        .map(|name| DependencyName::new(&name))
-        .transpose()
-        .map_err(|e| Problem::invalid(vec![FieldProblem::new("dependency", e.to_string())]))?;
-    let query = RecordQuery {
-        before: query.before,
-        limit,
-        dependency,
-        ..RecordQuery::default()
-    };
-    let lines: Vec<Line> = state
-        .store
-        .record(&query)
-        .await?
-        .into_iter()
-        .map(|(id, row)| Line { id, row })
-        .collect();
-    let full = lines.len() == limit as usize;
-    let next = lines.last().filter(|_| full).map(|line| line.id);
-    Ok(Json(Audit { lines, next }))
+    let q = asked.q.unwrap_or_default();
+    let fleet = state.engine.snapshot();
+    let shown = fleet.routes.values().filter(|view| {
+        wanted.is_none_or(|it| it == view.mode.as_str()) && view.route.to_string().contains(&q)
+    });
+    let after = asked.after.as_deref().map(str::to_owned);
+    let mut shown: Vec<_> = shown.collect();
+    shown.sort_by_key(|view| view.route.to_string());
+    let key = |view: &&Arc<RouteView>| view.route.to_string();
+    Ok(Json(page::cut(shown, key, after.as_ref(), limit, |view| {
+        line(&fleet, view)
+    })))
+}
+
+fn line(fleet: &FleetSnapshot, view: &RouteView) -> RouteLine {
+    RouteLine {
+        route: view.route.clone(),
+        stamp: view.stamp,
+        mode: view.mode,
+        since: view.since,
+        words: view.words.clone(),
+        evidence: view.evidence.clone(),
+        tries_again: view.tries_again,
+        figures: view.figures,
+        no_data: view.no_data,
+        acked: view.acked,
+        refusals: view.refusals.len(),
+        policy: fleet
+            .policy_for(&view.route)
+            .map(|it| it.policy.scope().clone()),
+    }
+}
+
+/// GET /api/v1/agents
+pub(super) async fn agents(
+    State(state): State<ApiState>,
+    Asked(asked): Asked<PageQuery>,
+) -> Result<Json<Page<AgentView>>, Problem> {
+    let limit = page::limit(asked.limit)?;
+    let after = page::read("after", asked.after.as_deref())?;
+    let fleet = state.engine.snapshot();
+    let mut agents: Vec<_> = fleet.agents.iter().collect();
+    agents.sort_by_key(|agent| agent.instance);
+    let key = |agent: &&AgentView| agent.instance;
+    let page = page::cut(agents, key, after.as_ref(), limit, AgentView::clone);
+    Ok(Json(page))
+}
+
+/// GET /api/v1/agents/{instance}
+pub(super) async fn agent(
+    State(state): State<ApiState>,
+    Path(instance): Path<String>,
+) -> Result<Json<AgentView>, Problem> {
+    let fleet = state.engine.snapshot();
+    let mut agents = fleet.agents.iter();
+    let agent = agents.find(|agent| agent.instance.to_string() == instance);
+    agent.cloned().map(Json).ok_or_else(|| {
+        Problem::not_found("no such agent is attached, nor was one lost in the last minutes")
+    })
+}
+
+/// GET /api/v1/kill: the switches that are engaged.
+pub(super) async fn kills(State(state): State<ApiState>) -> Json<Page<KillView>> {
+    Json(Page {
+        items: state.engine.snapshot().kills.clone(),
+        next: None,
+    })
 }

@@ -215,19 +215,27 @@ impl From<ActError> for Problem {
             ActError::Refused(
                 OrderError::UnknownRoute(_)
                 | OrderError::UnknownDependency(_)
-                | OrderError::NoRollout(_),
+                | OrderError::NoPolicy(_)
+                | OrderError::NoRollout(_)
+                | OrderError::UnknownAlert(_)
+                | OrderError::UnknownSilence(_),
             ) => Self::not_found(detail),
             ActError::Refused(OrderError::OutOfRange { field, problem })
             | ActError::Invalid { field, problem } => {
                 Self::invalid(vec![FieldProblem::new(field, problem)])
             }
             ActError::Unknown(problem) => Self::not_found(problem),
-            ActError::Refused(OrderError::NotNow(_)) => Self::new(
-                StatusCode::CONFLICT,
-                "urn:hedgerow:problem:not-now",
-                "Not as things stand",
-                detail,
-            ),
+            ActError::Refused(OrderError::PatternInSteps(_)) => {
+                Self::invalid(vec![FieldProblem::new("rollout", detail)])
+            }
+            ActError::Refused(OrderError::NotNow(_) | OrderError::RolloutBeside { .. }) => {
+                Self::new(
+                    StatusCode::CONFLICT,
+                    "urn:hedgerow:problem:not-now",
+                    "Not as things stand",
+                    detail,
+                )
+            }
             ActError::Refused(OrderError::NoReason) | ActError::Reason(_) => {
                 Self::invalid(vec![FieldProblem::new("reason", detail)])
             }

@@ -31,7 +31,10 @@ impl Killed {
         let known = match scope {
             KillScope::Everything => true,
             KillScope::Dependency(name) => {
-                fleet.policies.contains_key(name)
+                fleet
+                    .policies
+                    .keys()
+                    .any(|scope| scope.dependency() == Some(name))
                     || fleet.routes.keys().any(|route| route.dependency == *name)
             }
         };

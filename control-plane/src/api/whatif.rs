@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Query, State};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::whatif::{Goal, Latencies, Percentile, replay};
-use hedgerow_protocol::ids::{DependencyName, RouteKey};
+use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::policy::Policy;
 use hedgerow_protocol::units::{Budget, Ratio};
 use serde::{Deserialize, Serialize};
@@ -132,12 +132,7 @@ pub(super) async fn last_hours(
 ) -> Result<Json<Replayed>, Problem> {
     let mut errors = Vec::new();
     let hours = hours(&mut body, &mut errors);
-    let policy = policy(
-        &state,
-        &route.dependency,
-        body.0.remove("policy"),
-        &mut errors,
-    );
+    let policy = policy(&state, &route, body.0.remove("policy"), &mut errors);
     body.nothing_else(&["policy", "hours"], &mut errors);
     let (Some(hours), Some(policy), true) = (hours, policy, errors.is_empty()) else {
         return Err(Problem::invalid(errors));
@@ -169,16 +164,16 @@ fn hours(body: &mut Object, errors: &mut Vec<FieldProblem>) -> Option<f64> {
 
 fn policy(
     state: &ApiState,
-    dependency: &DependencyName,
+    route: &RouteKey,
     given: Option<Value>,
     errors: &mut Vec<FieldProblem>,
 ) -> Option<Policy> {
     let mut fields: Map<String, Value> = match given {
         None => {
             let fleet = state.engine.snapshot();
-            let in_force = fleet.policies.get(dependency);
+            let in_force = fleet.policy_for(route);
             return Some(in_force.map_or_else(
-                || Policy::observing(dependency.clone()),
+                || Policy::observing(route.clone().into()),
                 |it| it.policy.clone(),
             ));
         }
@@ -193,7 +188,13 @@ fn policy(
     fields
         .entry("intent")
         .or_insert_with(|| Value::from("hedge"));
-    policies::policy(fields, dependency, errors)
+    // For the route, or for its dependency: either may be named.
+    let scope = if fields.contains_key("operation") {
+        route.clone().into()
+    } else {
+        route.dependency.clone().into()
+    };
+    policies::policy(fields, &scope, errors)
 }
 
 /// Not found where nobody has reported the route.

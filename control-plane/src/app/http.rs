@@ -7,6 +7,7 @@ use hedgerow_dashboard as dashboard;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::trace::TraceLayer;
 
+use crate::alerts::Receivers;
 use crate::api::{self, ApiState};
 use crate::auth::Auth;
 use crate::config::Settings;
@@ -22,6 +23,7 @@ pub(super) fn router(
     engine: &Engine,
     store: &Store,
     auth: Auth,
+    receivers: Receivers,
     metrics: &Metrics,
 ) -> Router {
     let health = Health::new(
@@ -34,12 +36,14 @@ pub(super) fn router(
         engine: engine.clone(),
         store: store.clone(),
         auth: auth.clone(),
+        receivers: receivers.clone(),
     };
     let pages = dashboard::Settings {
         secure_cookies: is_https(settings),
         hosts: hosts(settings, address),
     };
-    let ui = Ui::new(engine.clone(), store.clone(), auth);
+    let ui =
+        Ui::new(engine.clone(), store.clone(), auth, metrics.clone()).with_receivers(receivers);
     // Inside, a panic costs one request its answer and nothing else.
     dashboard::router(ui, pages)
         .merge(api::router(api))

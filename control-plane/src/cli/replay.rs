@@ -11,7 +11,7 @@ use clap::Args;
 use hedgerow_core::moment::Moment;
 use hedgerow_core::whatif::replay;
 use hedgerow_protocol::ids::{DependencyName, RouteKey};
-use hedgerow_protocol::policy::{Policy, PolicyDraft};
+use hedgerow_protocol::policy::{Policy, PolicyDraft, PolicyScope};
 
 use super::StoreArg;
 use super::accounts::{existing, say};
@@ -103,11 +103,10 @@ fn read(path: &Path, dependency: &DependencyName) -> anyhow::Result<Policy> {
 }
 
 async fn stored(store: &Store, dependency: &DependencyName) -> anyhow::Result<Policy> {
-    let newest = store.policy_history(dependency).await?.into_iter().next();
-    Ok(newest.map_or_else(
-        || Policy::observing(dependency.clone()),
-        |revision| revision.policy,
-    ))
+    let scope = PolicyScope::from(dependency.clone());
+    let newest = store.policy_history(&scope).await?.into_iter().next();
+    let policy = newest.and_then(|revision| revision.policy);
+    Ok(policy.unwrap_or_else(|| Policy::observing(scope)))
 }
 
 fn hours(text: &str) -> Result<f64, String> {

@@ -228,15 +228,15 @@ fn check_policies(drafts: Vec<PolicyDraft>) -> Result<Vec<Policy>, ConfigError> 
                 dependency,
                 errors,
             })?;
-            if seen.insert(policy.dependency().clone()) {
+            if seen.insert(policy.scope().clone()) {
                 Ok(policy)
             } else {
                 Err(ConfigError::value(
                     format!(
                         "[[policy]] number {entry} ({:?})",
-                        policy.dependency().as_str()
+                        policy.scope().to_string()
                     ),
-                    "is there twice: expected one for each dependency",
+                    "is there twice: expected one for each dependency, operation or pattern",
                 ))
             }
         })

@@ -4,7 +4,7 @@ use hedgerow_core::effect::{AuditRow, Transition};
 use hedgerow_core::event::Actor;
 use hedgerow_dashboard::backend::{PolicyRevision, RecordQuery};
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
-use hedgerow_protocol::policy::{Policy, PolicyDraft};
+use hedgerow_protocol::policy::{Policy, PolicyDraft, PolicyScope};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, query};
 
@@ -18,13 +18,13 @@ impl Store {
     /// All revisions of a policy, newest first, at most a thousand.
     pub async fn policy_history(
         &self,
-        dependency: &DependencyName,
+        scope: &PolicyScope,
     ) -> Result<Vec<PolicyRevision>, StoreError> {
         let rows = query(
             "SELECT revision, json, actor, via, reason, at FROM policies
              WHERE dependency = $1 ORDER BY revision DESC LIMIT $2",
         )
-        .bind(dependency.as_str())
+        .bind(scope.to_string())
         .bind(REVISIONS_MAX)
         .fetch_all(self.pool())
         .await?;
@@ -89,8 +89,9 @@ fn revision(row: &SqliteRow) -> Result<PolicyRevision, StoreError> {
     const TABLE: &str = "policies";
     let number = counter(TABLE, row, "revision")?;
     let name = || format!("revision {number}");
-    let draft: PolicyDraft = parsed(TABLE, &name(), row.try_get("json")?)?;
-    let policy = Policy::try_from(draft).map_err(|e| StoreError::Unreadable {
+    let draft: Option<PolicyDraft> = parsed(TABLE, &name(), row.try_get("json")?)?;
+    let policy = draft.map(Policy::try_from).transpose();
+    let policy = policy.map_err(|e| StoreError::Unreadable {
         table: TABLE,
         row: name(),
         problem: e.to_string(),

@@ -1,12 +1,12 @@
 //! Reading back what a controller must know when it starts.
 
-use hedgerow_core::effect::{AlertState, KillState, ModeState, Restored};
+use hedgerow_core::effect::{AlertState, KillState, ModeState, Restored, RestoredPolicy};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{AlertRule, Point};
 use hedgerow_protocol::directive::Mode;
 use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey};
-use hedgerow_protocol::policy::{Policy, PolicyDraft};
+use hedgerow_protocol::policy::{Policy, PolicyDraft, PolicyScope};
 use serde::de::DeserializeOwned;
 use sqlx::Row;
 use sqlx::sqlite::SqliteRow;
@@ -22,6 +22,10 @@ impl Store {
             kills: self.kills().await?,
             modes: self.modes().await?,
             alerts: self.firing_alerts().await?,
+            untold: self.untold().await?,
+            acknowledgements: self.acknowledgements().await?,
+            silences: self.silences().await?,
+            last_silence: self.last_silence().await?,
             points: self.newest_points().await?,
             switchbacks: self.open_switchbacks().await?,
             rollouts: self.rollouts().await?,
@@ -37,7 +41,7 @@ impl Store {
         })
     }
 
-    async fn newest_policies(&self) -> Result<Vec<(Revision, Policy, Moment)>, StoreError> {
+    async fn newest_policies(&self) -> Result<Vec<RestoredPolicy>, StoreError> {
         let rows = sqlx::query(
             "SELECT dependency, max(revision) AS revision, json, at FROM policies \
              GROUP BY dependency ORDER BY dependency",
@@ -112,43 +116,49 @@ impl Store {
 /// The policy; where it does not read as one, that its dependency is observed: nothing unread is put
 /// in force, and one bad row does not keep the whole fleet without its controller. The revision
 /// stays, so that the next policy gets a higher one.
-pub(super) fn policy_or_observing(row: &SqliteRow) -> Option<(Revision, Policy, Moment)> {
+pub(super) fn policy_or_observing(row: &SqliteRow) -> Option<RestoredPolicy> {
     let error = match policy(row) {
         Ok(policy) => return Some(policy),
         Err(error) => error.in_full(),
     };
-    let observed = named_dependency(row).zip(row.try_get::<i64, _>("revision").ok());
-    let Some((dependency, revision)) = observed else {
+    let observed = named_scope(row).zip(row.try_get::<i64, _>("revision").ok());
+    let Some((scope, revision)) = observed else {
         tracing::error!(error, "a policy in the store is passed over");
         return None;
     };
     tracing::error!(
-        %dependency, revision, error,
-        "a policy in the store cannot be read: its dependency is observed until a new policy is set"
+        dependency = %scope, revision, error,
+        "a policy in the store cannot be read: what it is for is observed until a new policy is set"
     );
     let at = row.try_get::<i64, _>("at").unwrap_or_default();
-    Some((
-        Revision(revision.max(0).unsigned_abs()),
-        Policy::observing(dependency),
-        Moment::from_millis(at.max(0).unsigned_abs()),
-    ))
+    Some(RestoredPolicy {
+        revision: Revision(revision.max(0).unsigned_abs()),
+        policy: Some(Policy::observing(scope.clone())),
+        since: Moment::from_millis(at.max(0).unsigned_abs()),
+        scope,
+    })
 }
 
-fn named_dependency(row: &SqliteRow) -> Option<DependencyName> {
+fn named_scope(row: &SqliteRow) -> Option<PolicyScope> {
     let name: String = row.try_get("dependency").ok()?;
-    DependencyName::new(&name).ok()
+    name.parse().ok()
 }
 
-fn policy(row: &SqliteRow) -> Result<(Revision, Policy, Moment), StoreError> {
+fn policy(row: &SqliteRow) -> Result<RestoredPolicy, StoreError> {
     const TABLE: &str = "policies";
-    let dependency: String = row.try_get("dependency")?;
-    let draft: PolicyDraft = parsed(TABLE, &dependency, row.try_get("json")?)?;
-    let policy = Policy::try_from(draft).map_err(|e| unreadable(TABLE, &dependency, &e))?;
-    Ok((
-        Revision(counter(TABLE, row, "revision")?),
-        policy,
-        moment(TABLE, row, "at")?,
-    ))
+    let name: String = row.try_get("dependency")?;
+    let scope: PolicyScope = name.parse().map_err(|e| unreadable(TABLE, &name, &e))?;
+    // null: it was taken away.
+    let draft: Option<PolicyDraft> = parsed(TABLE, &name, row.try_get("json")?)?;
+    let policy = draft.map(Policy::try_from).transpose();
+    let policy = policy.map_err(|e| unreadable(TABLE, &name, &e))?;
+    Ok(RestoredPolicy {
+        // A row's scope is what its column says, also of a policy from before there were scopes.
+        policy: policy.map(|it| it.for_scope(scope.clone())),
+        scope,
+        revision: Revision(counter(TABLE, row, "revision")?),
+        since: moment(TABLE, row, "at")?,
+    })
 }
 
 fn kill(row: &SqliteRow) -> Result<KillState, StoreError> {
@@ -251,7 +261,7 @@ pub(crate) fn parsed<T: DeserializeOwned>(
 }
 
 /// A column that holds one of an enum's names.
-fn named<T: DeserializeOwned>(
+pub(super) fn named<T: DeserializeOwned>(
     table: &'static str,
     row: &str,
     name: String,

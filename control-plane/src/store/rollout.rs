@@ -1,10 +1,12 @@
 //! Policies that are put in force in steps: how far each has got.
 
+use std::str::FromStr as _;
+
 use hedgerow_core::effect::{ModeState, RestoredRollout, RolloutState};
 use hedgerow_core::event::Actor;
 use hedgerow_core::moment::Moment;
-use hedgerow_protocol::ids::{DependencyName, Revision};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::ids::{DependencyName, OperationName, Revision};
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection, query};
 
@@ -26,7 +28,7 @@ pub(super) async fn write(
          ON CONFLICT (dependency) DO UPDATE SET revision = $2, base = $3, plan = $4, stage = $5, \
          since = $6, actor = $7, via = $8",
     )
-    .bind(state.dependency.as_str())
+    .bind(state.scope.to_string())
     .bind(revision)
     .bind(integer("a revision", state.base.0)?)
     .bind(json(TABLE, &state.plan)?)
@@ -36,12 +38,7 @@ pub(super) async fn write(
     .bind(state.actor.via.as_str())
     .execute(&mut *connection)
     .await?;
-    query("DELETE FROM trial_modes WHERE dependency = $1 AND revision <> $2")
-        .bind(state.dependency.as_str())
-        .bind(revision)
-        .execute(connection)
-        .await?;
-    Ok(())
+    forget_modes(connection, &state.scope, revision).await
 }
 
 /// A route's mode for the agents that hold the new policy.
@@ -69,17 +66,33 @@ pub(super) async fn write_mode(
 /// Over, whichever way.
 pub(super) async fn end(
     connection: &mut SqliteConnection,
-    dependency: &DependencyName,
+    scope: &PolicyScope,
 ) -> Result<(), StoreError> {
-    for statement in [
-        "DELETE FROM rollouts WHERE dependency = $1",
-        "DELETE FROM trial_modes WHERE dependency = $1",
-    ] {
-        query(statement)
-            .bind(dependency.as_str())
-            .execute(&mut *connection)
-            .await?;
-    }
+    query("DELETE FROM rollouts WHERE dependency = $1")
+        .bind(scope.to_string())
+        .execute(&mut *connection)
+        .await?;
+    forget_modes(connection, scope, NO_REVISION).await
+}
+
+/// No rollout has it: revisions begin with 1.
+const NO_REVISION: i64 = 0;
+
+/// Modes of a scope's routes under another revision than `kept`.
+async fn forget_modes(
+    connection: &mut SqliteConnection,
+    scope: &PolicyScope,
+    kept: i64,
+) -> Result<(), StoreError> {
+    query(
+        "DELETE FROM trial_modes WHERE dependency = $1 AND ($2 IS NULL OR operation = $2) \
+         AND revision <> $3",
+    )
+    .bind(scope.dependency().map(DependencyName::as_str))
+    .bind(scope.operation().map(OperationName::as_str))
+    .bind(kept)
+    .execute(connection)
+    .await?;
     Ok(())
 }
 
@@ -105,17 +118,20 @@ impl Store {
         Ok(rollouts)
     }
 
-    async fn base(&self, state: &RolloutState) -> Result<Option<(Policy, Moment)>, StoreError> {
+    async fn base(
+        &self,
+        state: &RolloutState,
+    ) -> Result<Option<(Option<Policy>, Moment)>, StoreError> {
         let row = query(
             "SELECT dependency, revision, json, at FROM policies \
              WHERE dependency = $1 AND revision = $2",
         )
-        .bind(state.dependency.as_str())
+        .bind(state.scope.to_string())
         .bind(integer("a revision", state.base.0)?)
         .fetch_optional(&self.pool)
         .await?;
         let read = row.as_ref().and_then(policy_or_observing);
-        Ok(read.map(|(_, policy, at)| (policy, at)))
+        Ok(read.map(|it| (it.policy, it.since)))
     }
 
     async fn trial_modes(&self, state: &RolloutState) -> Result<Vec<ModeState>, StoreError> {
@@ -123,7 +139,7 @@ impl Store {
             "SELECT dependency, operation, mode, since, sequence FROM trial_modes \
              WHERE dependency = $1 AND revision = $2 ORDER BY operation",
         )
-        .bind(state.dependency.as_str())
+        .bind(state.scope.dependency().map(DependencyName::as_str))
         .bind(integer("a revision", state.revision.0)?)
         .fetch_all(&self.pool)
         .await?;
@@ -133,10 +149,10 @@ impl Store {
 
 fn state(row: &SqliteRow) -> Result<RolloutState, StoreError> {
     let name: String = row.try_get("dependency")?;
-    let dependency = DependencyName::new(&name).map_err(|e| unreadable(TABLE, &name, &e))?;
+    let scope = PolicyScope::from_str(&name).map_err(|e| unreadable(TABLE, &name, &e))?;
     let stage = counter(TABLE, row, "stage")?;
     Ok(RolloutState {
-        dependency,
+        scope,
         revision: Revision(counter(TABLE, row, "revision")?),
         base: Revision(counter(TABLE, row, "base")?),
         plan: parsed(TABLE, &name, row.try_get("plan")?)?,

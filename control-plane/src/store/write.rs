@@ -5,12 +5,12 @@ use hedgerow_core::event::{Actor, KillScope};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::Point;
 use hedgerow_protocol::ids::{Epoch, Revision, RouteKey};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 use serde::Serialize;
 use sqlx::SqliteConnection;
 
 use crate::store::minutes::write_minute;
-use crate::store::{Store, StoreError, rollout};
+use crate::store::{Store, StoreError, rollout, silences};
 
 impl Store {
     /// Writes all of it, or nothing, and returns when it is on disk. A newly firing alert gets a
@@ -49,17 +49,32 @@ async fn write_one(
             actor,
             reason,
             at,
-        } => write_policy(connection, *revision, policy, actor, reason, *at).await,
+        } => {
+            let of = (policy.scope(), *revision);
+            write_policy(connection, of, Some(policy), actor, reason, *at).await
+        }
+        Record::PolicyRemoved {
+            revision,
+            scope,
+            actor,
+            reason,
+            at,
+        } => write_policy(connection, (scope, *revision), None, actor, reason, *at).await,
         Record::Kill(kill) => write_kill(connection, kill).await,
         Record::Mode(mode) => write_mode(connection, mode).await,
         Record::Rollout(state) => rollout::write(connection, state).await,
         Record::TrialMode { revision, state } => {
             rollout::write_mode(connection, *revision, state).await
         }
-        Record::RolloutEnded(dependency) => rollout::end(connection, dependency).await,
+        Record::RolloutEnded(scope) => rollout::end(connection, scope).await,
         Record::Transition(transition) => write_transition(connection, transition).await,
         Record::Audit(row) => write_audit(connection, row).await,
         Record::Alert(alert) => write_alert(connection, alert, receivers).await,
+        Record::AlertSilenced(alert) => write_episode(connection, alert, false).await,
+        Record::AlertTold { alert, at } => silences::tell(connection, alert, *at, receivers).await,
+        Record::Silence(silence) => silences::write(connection, silence).await,
+        Record::SilenceEnded { id, at } => silences::end(connection, *id, *at).await,
+        Record::Acknowledged { alert, by } => silences::acknowledge(connection, alert, by).await,
         Record::History { route, point } => write_history(connection, route, point).await,
         Record::Minute { route, minute } => write_minute(connection, route, minute).await,
         Record::Epoch(epoch) => write_epoch(connection, *epoch).await,
@@ -76,10 +91,12 @@ async fn write_epoch(connection: &mut SqliteConnection, epoch: Epoch) -> Result<
     Ok(())
 }
 
+/// A revision of a scope's policy; without one: it is taken away. The column that is called
+/// `dependency` holds the scope.
 async fn write_policy(
     connection: &mut SqliteConnection,
-    revision: Revision,
-    policy: &Policy,
+    (scope, revision): (&PolicyScope, Revision),
+    policy: Option<&Policy>,
     actor: &Actor,
     reason: &str,
     at: Moment,
@@ -88,9 +105,9 @@ async fn write_policy(
         "INSERT INTO policies (dependency, revision, json, actor, via, reason, at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
-    .bind(policy.dependency().as_str())
+    .bind(scope.to_string())
     .bind(integer("a revision", revision.0)?)
-    .bind(json("policies", policy)?)
+    .bind(json("policies", &policy)?)
     .bind(&actor.name)
     .bind(actor.via.as_str())
     .bind(reason)
@@ -181,9 +198,23 @@ async fn write_alert(
     alert: &AlertState,
     receivers: &[String],
 ) -> Result<(), StoreError> {
+    write_episode(connection, alert, true).await?;
+    match alert.resolved {
+        None => write_firing_notices(connection, alert, alert.since, receivers).await,
+        Some(resolved) => write_resolved_notices(connection, alert, resolved).await,
+    }
+}
+
+/// `told`: whether receivers are told that it begins; nothing that is known of it before changes.
+async fn write_episode(
+    connection: &mut SqliteConnection,
+    alert: &AlertState,
+    told: bool,
+) -> Result<(), StoreError> {
     sqlx::query(
-        "INSERT INTO alerts (id, rule, dependency, operation, replica, summary, since, resolved) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+        "INSERT INTO alerts \
+         (id, rule, dependency, operation, replica, summary, since, resolved, told) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
          ON CONFLICT (id) DO UPDATE SET summary = $6, resolved = $8",
     )
     .bind(&alert.id)
@@ -194,21 +225,20 @@ async fn write_alert(
     .bind(&alert.summary)
     .bind(time(alert.since)?)
     .bind(alert.resolved.map(time).transpose()?)
-    .execute(&mut *connection)
+    .bind(told)
+    .execute(connection)
     .await?;
-    match alert.resolved {
-        None => write_firing_notices(connection, alert, receivers).await,
-        Some(resolved) => write_resolved_notices(connection, alert, resolved).await,
-    }
+    Ok(())
 }
 
 /// The table's key makes a second firing notice of the same episode impossible (P15).
-async fn write_firing_notices(
+pub(super) async fn write_firing_notices(
     connection: &mut SqliteConnection,
     alert: &AlertState,
+    at: Moment,
     receivers: &[String],
 ) -> Result<(), StoreError> {
-    let at = time(alert.since)?;
+    let at = time(at)?;
     let state = json("outbox", alert)?;
     for receiver in receivers {
         sqlx::query(

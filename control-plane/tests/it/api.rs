@@ -1,8 +1,11 @@
 //! The REST API over a real socket.
 
+mod alerts;
 mod policies;
+mod receivers;
 mod refused;
 mod rollout;
+mod scopes;
 mod steered;
 mod whatif;
 mod who;
@@ -60,4 +63,23 @@ async fn get(standing: &Standing, token: &str, path: &str) -> Value {
         .unwrap();
     assert_eq!(response.status(), 200, "{path}");
     response.json().await.unwrap()
+}
+
+/// An answer's status and body.
+async fn answer(standing: &Standing, token: &str, path: &str) -> (u16, Value) {
+    let request = standing.request("get", path).bearer_auth(token);
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+/// The same of a change.
+async fn change(
+    standing: &Standing,
+    token: &str,
+    (method, path): (&str, &str),
+    body: &Value,
+) -> (u16, Value) {
+    let request = standing.request(method, path).bearer_auth(token).json(body);
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
 }

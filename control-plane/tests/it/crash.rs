@@ -150,17 +150,20 @@ async fn assert_whole(path: &Path, answered: u64) {
     let mut revisions = 0;
     for name in ["catalog", "search"] {
         let dependency = DependencyName::new(name).unwrap();
-        let history = store.policy_history(&dependency).await.unwrap();
+        let history = store
+            .policy_history(&dependency.clone().into())
+            .await
+            .unwrap();
         let numbers: Vec<u64> = history.iter().map(|it| it.revision.0).collect();
         let expected: Vec<u64> = (1..=history.len() as u64).rev().collect();
         assert_eq!(numbers, expected, "without a gap");
         let newest = restored
             .policies
             .iter()
-            .find(|it| *it.1.dependency() == dependency)
+            .find(|it| it.scope.dependency() == Some(&dependency))
             .unwrap();
         assert_eq!(
-            (newest.0, &newest.1),
+            (newest.revision, &newest.policy),
             (history[0].revision, &history[0].policy)
         );
         let record = RecordQuery {

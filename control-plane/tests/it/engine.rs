@@ -38,7 +38,7 @@ async fn b69_policies_kills_and_modes_are_the_same_after_a_restart_and_the_epoch
     let running = running.restarted().await;
     let snapshot = running.snapshot();
     assert!(snapshot.epoch > epoch);
-    let policy = &snapshot.policies[&DependencyName::new("catalog").unwrap()];
+    let policy = &snapshot.policies[&"catalog".parse().unwrap()];
     assert_eq!(
         (policy.revision, &policy.policy),
         (Revision(2), &hedging(0.05))
@@ -157,19 +157,24 @@ async fn a_policy_in_the_settings_is_a_seed_and_never_overrides_what_people_deci
     let seed = "[[policy]]\ndependency = \"catalog\"\nintent = \"hedge\"\nbudget = 0.08\n";
     let running = Running::start_with(seed, |_| {}).await;
     let catalog = DependencyName::new("catalog").unwrap();
-    let seeded = running.snapshot().policies[&catalog].clone();
+    let seeded = running.snapshot().policies[&catalog.clone().into()].clone();
     assert_eq!(
         (seeded.revision, seeded.policy.intent()),
         (Revision(1), Intent::Hedge)
     );
-    let history = running.app.store().policy_history(&catalog).await.unwrap();
+    let history = running
+        .app
+        .store()
+        .policy_history(&catalog.clone().into())
+        .await
+        .unwrap();
     assert_eq!(history[0].actor.via, Via::Seed);
 
     running.set_policy(hedging(0.03)).await;
     let folder = running.folder.clone();
     running.app.stop().await;
     let app = App::start(settings(folder.path(), seed)).await.unwrap();
-    let policy = app.engine().snapshot().policies[&catalog].clone();
+    let policy = app.engine().snapshot().policies[&catalog.clone().into()].clone();
     assert_eq!(
         (policy.revision, policy.policy),
         (Revision(2), hedging(0.03))
@@ -215,7 +220,7 @@ async fn many_policies() -> tempfile::TempDir {
         let name = DependencyName::new(&format!("dependency-{n}")).unwrap();
         Record::Policy {
             revision: Revision(1),
-            policy: Box::new(Policy::observing(name)),
+            policy: Box::new(Policy::observing(name.into())),
             actor: ada(),
             reason: "a test".into(),
             at: Moment::from_millis(1),
@@ -240,7 +245,7 @@ async fn what_was_ordered_shows_before_its_sender_is_answered() {
         let shown = running
             .snapshot()
             .policies
-            .get(&catalog)
+            .get(&catalog.clone().into())
             .map(|it| it.revision);
         assert_eq!(shown, Some(revision));
     }

@@ -155,7 +155,7 @@ pub(crate) fn hedging(budget: f64) -> Policy {
     let draft = PolicyDraft {
         intent: Intent::Hedge,
         budget,
-        ..Policy::observing(DependencyName::new("catalog").unwrap()).into()
+        ..Policy::observing(DependencyName::new("catalog").unwrap().into()).into()
     };
     Policy::try_from(draft).unwrap()
 }

@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 
 use hedgerow_control_plane::store::{Claim, HISTORY_KEPT, RESOLVED_KEPT, Store, StoreError};
-use hedgerow_core::effect::{AlertState, AuditRow, KillState, ModeState, Record, RolloutState};
+use hedgerow_core::effect::{
+    AlertState, AuditRow, KillState, ModeState, Record, RestoredPolicy, RolloutState,
+};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
@@ -65,6 +67,16 @@ fn alert(resolved: Option<u64>) -> Record {
     })
 }
 
+/// A policy as it is found when a controller starts.
+fn stands(revision: u64, policy: Policy, since: Moment) -> RestoredPolicy {
+    RestoredPolicy {
+        scope: policy.scope().clone(),
+        revision: Revision(revision),
+        policy: Some(policy),
+        since,
+    }
+}
+
 #[tokio::test]
 async fn b69_everything_written_is_found_again() {
     let (_folder, path, store) = store().await;
@@ -97,7 +109,7 @@ async fn b69_everything_written_is_found_again() {
     assert_eq!(restored.epoch, Epoch(3));
     assert_eq!(
         restored.policies,
-        [(Revision(2), hedging(0.05), Moment::from_millis(1_002))],
+        [stands(2, hedging(0.05), Moment::from_millis(1_002))],
         "the newest revision alone"
     );
     assert_eq!(restored.kills, [kill]);
@@ -172,9 +184,9 @@ async fn b60_rows_with_nothing_in_them_are_refused_where_they_are_written() {
     .await
     .unwrap();
     let restored = store.restore().await.unwrap();
-    let observing = Policy::observing(route().dependency);
+    let observing = Policy::observing(route().dependency.into());
     let at = Moment::from_millis(1);
-    assert_eq!(restored.policies, [(Revision(1), observing, at)]);
+    assert_eq!(restored.policies, [stands(1, observing, at)]);
     let error = log.text();
     for part in [
         "ERROR",
@@ -279,10 +291,13 @@ async fn b69_a_policy_that_cannot_be_read_is_observing_and_its_number_stays() {
     .await
     .unwrap();
     let restored = store.restore().await.unwrap();
-    let observing = Policy::observing(route().dependency);
+    let observing = Policy::observing(route().dependency.into());
     let at = Moment::from_millis(1_002);
-    assert_eq!(restored.policies, [(Revision(2), observing, at)]);
-    let readable = store.policy_history(&route().dependency).await.unwrap();
+    assert_eq!(restored.policies, [stands(2, observing, at)]);
+    let readable = store
+        .policy_history(&route().dependency.into())
+        .await
+        .unwrap();
     let numbers: Vec<_> = readable.iter().map(|it| it.revision).collect();
     assert_eq!(numbers, [Revision(1)]);
 }
@@ -442,7 +457,7 @@ async fn the_newest_point_of_each_route_with_a_mode_is_found_again() {
 async fn b69_a_rollout_is_found_again_until_it_is_over() {
     let (_folder, path, store) = store().await;
     let rollout = |revision: u64, stage: usize| RolloutState {
-        dependency: route().dependency,
+        scope: route().dependency.into(),
         revision: Revision(revision),
         base: Revision(revision - 1),
         plan: RolloutPlan::default(),
@@ -472,11 +487,15 @@ async fn b69_a_rollout_is_found_again_until_it_is_over() {
 
     let store = Store::open(&path).await.unwrap();
     let restored = store.restore().await.unwrap();
-    assert_eq!(restored.policies[0].0, Revision(2), "the newest, as ever");
+    assert_eq!(
+        restored.policies[0].revision,
+        Revision(2),
+        "the newest, as ever"
+    );
     let found = &restored.rollouts[0];
     assert_eq!(found.state, rollout(2, 1));
     let base = (hedging(0.08), Moment::from_millis(1_001));
-    assert_eq!(found.base, Some(base));
+    assert_eq!(found.base, Some((Some(base.0), base.1)));
     let sequences: Vec<_> = found.modes.iter().map(|it| it.sequence).collect();
     assert_eq!(sequences, [ModeSequence(5)], "the newest of the route");
 
@@ -490,7 +509,7 @@ async fn b69_a_rollout_is_found_again_until_it_is_over() {
     let found = store.restore().await.unwrap().rollouts.remove(0);
     assert_eq!((found.state.revision, found.modes.len()), (Revision(3), 0));
 
-    let ended = [Record::RolloutEnded(route().dependency)];
+    let ended = [Record::RolloutEnded(route().dependency.into())];
     store.write(&ended, &[]).await.unwrap();
     assert!(store.restore().await.unwrap().rollouts.is_empty());
     let left: i64 = sqlx::query_scalar("SELECT count(*) FROM trial_modes")

@@ -2,7 +2,9 @@
 
 use futures::StreamExt as _;
 use hedgerow_control_plane::auth;
-use hedgerow_core::effect::{AlertState, AuditRow, OrderError, Record, Transition};
+use hedgerow_core::effect::{
+    AlertState, AuditRow, OrderError, Record, SilenceDraft, SilenceId, Transition,
+};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::AlertRule;
@@ -25,7 +27,7 @@ fn somebody(role: Role) -> Operator {
 fn policy(budget: f64) -> Policy {
     let draft = PolicyDraft {
         budget,
-        ..Policy::observing(DependencyName::new("catalog").unwrap()).into()
+        ..Policy::observing(DependencyName::new("catalog").unwrap().into()).into()
     };
     Policy::try_from(draft).unwrap()
 }
@@ -48,6 +50,11 @@ async fn s12_the_role_is_checked_behind_the_pages_too() {
         ui.accept_base(&operator, route.clone(), "x").await,
         ui.start_switchback(&viewer, route.clone(), 10, "x").await,
         ui.stop_switchback(&viewer, route.clone(), "x").await,
+        ui.silence(&viewer, SilenceDraft::default(), "x")
+            .await
+            .map(|_| ()),
+        ui.end_silence(&viewer, SilenceId(1), "x").await,
+        ui.acknowledge(&viewer, "e1", None, "x").await,
     ];
     for refusal in refusals {
         assert!(
@@ -96,7 +103,7 @@ async fn a_saved_policy_is_in_force_in_its_history_and_in_the_record() {
         .unwrap();
 
     let name = DependencyName::new("catalog").unwrap();
-    let history = ui.policy_history(&name).await.unwrap();
+    let history = ui.policy_history(&name.clone().into()).await.unwrap();
     let revisions: Vec<_> = history
         .iter()
         .map(|r| (r.revision.0, r.reason.as_str(), r.actor.via))
@@ -105,7 +112,7 @@ async fn a_saved_policy_is_in_force_in_its_history_and_in_the_record() {
         revisions,
         [(2, "second", Via::Page), (1, "first", Via::Page)]
     );
-    assert_eq!(history[1].policy, policy(0.05));
+    assert_eq!(history[1].policy, Some(policy(0.05)));
     let query = RecordQuery {
         before: None,
         limit: 10,

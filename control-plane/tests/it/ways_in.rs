@@ -20,12 +20,17 @@ const RANGE: &str = "from 0.92 to 0.999";
 /// The policy of before is in force, and the only one.
 async fn assert_untouched(running: &Running) {
     let catalog = DependencyName::new("catalog").unwrap();
-    let policy = running.snapshot().policies[&catalog].clone();
+    let policy = running.snapshot().policies[&catalog.clone().into()].clone();
     assert_eq!(
         (policy.revision, policy.policy),
         (Revision(1), hedging(0.08))
     );
-    let history = running.app.store().policy_history(&catalog).await.unwrap();
+    let history = running
+        .app
+        .store()
+        .policy_history(&catalog.clone().into())
+        .await
+        .unwrap();
     assert_eq!(history.len(), 1);
 }
 
@@ -56,7 +61,7 @@ async fn post_form(running: &Running, fields: &str) -> Response {
         .unwrap();
     let cookie = signed_in.headers()["set-cookie"].to_str().unwrap();
     let cookie = cookie.split(';').next().unwrap().to_owned();
-    form("/dependencies/catalog/policy", fields.to_owned())
+    form("/policies/catalog", fields.to_owned())
         .header("cookie", cookie)
         .send()
         .await

@@ -78,8 +78,8 @@ impl Known {
 
 /// The policy in force, or the one every dependency begins with.
 fn policy_of(snapshot: &FleetSnapshot, route: &RouteKey) -> Policy {
-    snapshot.policies.get(&route.dependency).map_or_else(
-        || Policy::observing(route.dependency.clone()),
+    snapshot.policy_for(route).map_or_else(
+        || Policy::observing(route.dependency.clone().into()),
         |p| p.policy.clone(),
     )
 }
@@ -118,7 +118,7 @@ impl RoutePage {
         let live = live("route", route);
         Some(Self {
             frame: Frame::new(route.to_string(), "overview", viewer, snapshot, &live),
-            policy_href: policy_address(&route.dependency),
+            policy_href: policy_address(&route.dependency.clone().into()),
             kill_href: kill_address(&route.dependency),
             record_href: format!("/record?dependency={}", url_part(route.dependency.as_str())),
             known: Known::new(view, snapshot, &transitions),
@@ -151,7 +151,7 @@ pub(crate) async fn page<B: Backend>(
     let live = live("awaited", &route);
     let page = UnknownPage {
         frame: Frame::new(route.to_string(), "overview", &viewer, &snapshot, &live),
-        policy_href: policy_address(&route.dependency),
+        policy_href: policy_address(&route.dependency.clone().into()),
         route,
     };
     html(StatusCode::NOT_FOUND, &page)

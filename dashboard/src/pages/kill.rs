@@ -178,7 +178,8 @@ impl KillPage {
             .keys()
             .map(|r| r.dependency.clone())
             .collect();
-        names.extend(snapshot.policies.keys().cloned());
+        let policies = snapshot.policies.keys();
+        names.extend(policies.filter_map(|scope| scope.dependency().cloned()));
         names.sort();
         names.dedup();
         let engaged_on = |name: &DependencyName| {

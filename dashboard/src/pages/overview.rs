@@ -130,7 +130,7 @@ impl Overview {
         let waiting = snapshot
             .policies
             .keys()
-            .filter(|name| !snapshot.routes.keys().any(|r| r.dependency == **name))
+            .filter(|name| !snapshot.routes.keys().any(|r| name.covers(r)))
             .map(|name| (name.to_string(), policy_address(name)))
             .collect();
         Self {

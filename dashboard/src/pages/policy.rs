@@ -12,14 +12,15 @@ use axum::response::{IntoResponse, Redirect, Response};
 use hedgerow_core::effect::OrderError;
 use hedgerow_core::event::KillScope;
 use hedgerow_core::view::FleetSnapshot;
-use hedgerow_protocol::ids::{DependencyName, Revision};
-use hedgerow_protocol::policy::{Intent, Policy};
+use hedgerow_protocol::ids::Revision;
+use hedgerow_protocol::policy::{Intent, Policy, PolicyScope, ScopeError};
 use serde::Deserialize;
 
 use super::error;
 use super::frame::Frame;
 use super::state::{policy_address, route_address};
 use crate::backend::{ActError, Backend, PolicyRevision, Role};
+use crate::format::url_part;
 use crate::format::{Time, percent};
 use crate::fragment::html;
 use crate::guard::Viewer;
@@ -31,7 +32,7 @@ use rollout::Rollout;
 #[template(path = "policy.html", blocks = ["page", "review"])]
 struct PolicyPage {
     frame: Frame,
-    dependency: DependencyName,
+    scope: PolicyScope,
     address: String,
     /// Its routes, to go back to.
     routes: Vec<(String, String)>,
@@ -96,54 +97,54 @@ impl PolicyPage {
     async fn load<B: Backend>(
         app: &App<B>,
         viewer: &Viewer,
-        dependency: DependencyName,
+        scope: PolicyScope,
         parts: Parts,
     ) -> Self {
         let snapshot = app.backend.snapshot();
-        let history = app.backend.policy_history(&dependency).await;
+        let history = app.backend.policy_history(&scope).await;
         let (history, history_problem) = match history {
             Ok(history) => (history, None),
             Err(problem) => (Vec::new(), Some(problem.to_string())),
         };
-        let in_force = snapshot.policies.get(&dependency);
-        let current = base_policy(&snapshot, &dependency);
-        let checked = parts.typed.check(&dependency);
+        let in_force = snapshot.policies.get(&scope);
+        let current = base_policy(&snapshot, &scope);
+        let checked = parts.typed.check(&scope);
         Self {
             frame: Frame::new(
-                format!("Policy of {dependency}"),
+                format!("Policy of {scope}"),
                 "overview",
                 viewer,
                 &snapshot,
-                &format!("page=policy&dependency={dependency}"),
+                &format!("page=policy&dependency={}", url_part(&scope.to_string())),
             ),
-            address: policy_address(&dependency),
+            address: policy_address(&scope),
             routes: snapshot
                 .routes
                 .keys()
-                .filter(|r| r.dependency == dependency)
+                .filter(|r| scope.covers(r))
                 .map(|r| (r.operation.to_string(), route_address(r)))
                 .collect(),
             changes: checked
                 .policy
                 .as_ref()
                 .map_or_else(Vec::new, |p| changes(&current, p)),
-            no_effect: no_effect(&snapshot, &dependency, checked.policy.as_ref()),
+            no_effect: no_effect(&snapshot, &scope, checked.policy.as_ref()),
             in_force: in_force.map(|p| InForce {
                 revision: p.revision.0,
                 since: Time::near(p.since, snapshot.at),
             }),
-            history: history_rows(&history, in_force.map(|p| p.revision)),
+            history: history_rows(&scope, &history, in_force.map(|p| p.revision)),
             history_problem,
             can_edit: viewer.operator.role >= Role::Editor,
             can_take_back: viewer.operator.role >= Role::Operator,
-            rollout: Rollout::new(&snapshot, &dependency),
-            share: Rollout::share(&snapshot, &dependency),
+            rollout: Rollout::new(&snapshot, &scope),
+            share: Rollout::share(&snapshot, &scope),
             expected: parts.expected,
             problem: parts.problem,
             meanwhile: parts.meanwhile,
             typed: parts.typed,
             checked,
-            dependency,
+            scope,
         }
     }
 
@@ -170,21 +171,31 @@ impl PolicyPage {
 }
 
 /// The policy in force, or the one every dependency begins with.
-fn base_policy(snapshot: &FleetSnapshot, dependency: &DependencyName) -> Policy {
-    snapshot.policies.get(dependency).map_or_else(
-        || Policy::observing(dependency.clone()),
-        |p| p.policy.clone(),
-    )
+fn base_policy(snapshot: &FleetSnapshot, scope: &PolicyScope) -> Policy {
+    snapshot
+        .policies
+        .get(scope)
+        .map_or_else(|| Policy::observing(scope.clone()), |p| p.policy.clone())
 }
 
-fn history_rows(history: &[PolicyRevision], current: Option<Revision>) -> Vec<HistoryRow> {
+/// What a revision says: where it took the policy away, what everything begins with.
+fn written(revision: &PolicyRevision, scope: &PolicyScope) -> Policy {
+    let policy = revision.policy.clone();
+    policy.unwrap_or_else(|| Policy::observing(scope.clone()))
+}
+
+fn history_rows(
+    scope: &PolicyScope,
+    history: &[PolicyRevision],
+    current: Option<Revision>,
+) -> Vec<HistoryRow> {
     history
         .iter()
         .enumerate()
         .map(|(i, r)| {
             let before = history.get(i + 1).map_or_else(
-                || Policy::observing(r.policy.dependency().clone()),
-                |older| older.policy.clone(),
+                || Policy::observing(scope.clone()),
+                |older| written(older, scope),
             );
             HistoryRow {
                 revision: r.revision.0,
@@ -192,7 +203,7 @@ fn history_rows(history: &[PolicyRevision], current: Option<Revision>) -> Vec<Hi
                 actor: r.actor.name.clone(),
                 via: r.actor.via.as_str(),
                 reason: r.reason.clone(),
-                changes: changes(&before, &r.policy),
+                changes: changes(&before, &written(r, scope)),
                 current: current == Some(r.revision),
             }
         })
@@ -202,7 +213,7 @@ fn history_rows(history: &[PolicyRevision], current: Option<Revision>) -> Vec<Hi
 /// Why saving this would change nothing, or nothing yet.
 fn no_effect(
     snapshot: &FleetSnapshot,
-    dependency: &DependencyName,
+    scope: &PolicyScope,
     policy: Option<&Policy>,
 ) -> Vec<String> {
     let mut why = Vec::new();
@@ -215,7 +226,7 @@ fn no_effect(
                 "no effect while the kill switch for everything is on, by {}",
                 kill.state.actor.name
             )),
-            KillScope::Dependency(name) if name == dependency => why.push(format!(
+            KillScope::Dependency(name) if Some(name) == scope.dependency() => why.push(format!(
                 "no effect while its kill switch is on, by {}",
                 kill.state.actor.name
             )),
@@ -225,7 +236,7 @@ fn no_effect(
     let mut routes = snapshot
         .routes
         .values()
-        .filter(|v| v.route.dependency == *dependency)
+        .filter(|v| scope.covers(&v.route))
         .peekable();
     if routes.peek().is_none() {
         why.push("no effect yet: no agent has reported this dependency".into());
@@ -236,12 +247,12 @@ fn no_effect(
     why
 }
 
-fn name(dependency: &str) -> Result<DependencyName, Box<Response>> {
-    DependencyName::new(dependency).map_err(|problem| {
+fn scope_of(text: &str) -> Result<PolicyScope, Box<Response>> {
+    text.parse().map_err(|problem: ScopeError| {
         Box::new(error::plain(
             StatusCode::NOT_FOUND,
-            "No such dependency",
-            &format!("The name in the address {problem}."),
+            "No such policy",
+            &format!("The address names what the policy is for, and {problem}."),
         ))
     })
 }
@@ -253,25 +264,25 @@ pub(crate) struct PageQuery {
     revision: Option<u64>,
 }
 
-/// GET /dependencies/{dependency}/policy
+/// GET /policies/{scope}
 pub(crate) async fn page<B: Backend>(
     State(app): State<App<B>>,
     Extension(viewer): Extension<Viewer>,
-    Path(dependency): Path<String>,
+    Path(scope): Path<String>,
     Query(query): Query<PageQuery>,
 ) -> Response {
-    let dependency = match name(&dependency) {
+    let scope = match scope_of(&scope) {
         Ok(name) => name,
         Err(response) => return *response,
     };
     let snapshot = app.backend.snapshot();
-    let expected = snapshot.policies.get(&dependency).map(|p| p.revision.0);
-    let mut typed = Typed::from_policy(&base_policy(&snapshot, &dependency));
+    let expected = snapshot.policies.get(&scope).map(|p| p.revision.0);
+    let mut typed = Typed::from_policy(&base_policy(&snapshot, &scope));
     if let Some(wanted) = query.revision {
-        match app.backend.policy_history(&dependency).await {
+        match app.backend.policy_history(&scope).await {
             Ok(history) => match history.into_iter().find(|r| r.revision.0 == wanted) {
-                Some(found) => typed = Typed::from_policy(&found.policy),
-                None => return no_revision(&dependency, wanted),
+                Some(found) => typed = Typed::from_policy(&written(&found, &scope)),
+                None => return no_revision(&scope, wanted),
             },
             Err(problem) => return error::store(&problem),
         }
@@ -279,47 +290,47 @@ pub(crate) async fn page<B: Backend>(
     let parts = Parts::new(typed, expected);
     html(
         StatusCode::OK,
-        &PolicyPage::load(&app, &viewer, dependency, parts).await,
+        &PolicyPage::load(&app, &viewer, scope, parts).await,
     )
 }
 
-fn no_revision(dependency: &DependencyName, wanted: u64) -> Response {
+fn no_revision(scope: &PolicyScope, wanted: u64) -> Response {
     error::plain(
         StatusCode::NOT_FOUND,
         "No such revision",
-        &format!("{dependency} has no revision {wanted}; its policy's page lists all it has."),
+        &format!("{scope} has no revision {wanted}; its policy's page lists all it has."),
     )
 }
 
-/// POST /dependencies/{dependency}/policy/check: what would change, for the open form.
+/// POST /policies/{scope}/check: what would change, for the open form.
 pub(crate) async fn check<B: Backend>(
     State(app): State<App<B>>,
     Extension(viewer): Extension<Viewer>,
-    Path(dependency): Path<String>,
+    Path(scope): Path<String>,
     Form(typed): Form<Typed>,
 ) -> Response {
-    let dependency = match name(&dependency) {
+    let scope = match scope_of(&scope) {
         Ok(name) => name,
         Err(response) => return *response,
     };
     let expected = typed.expected();
-    let page = PolicyPage::load(&app, &viewer, dependency, Parts::new(typed, expected)).await;
+    let page = PolicyPage::load(&app, &viewer, scope, Parts::new(typed, expected)).await;
     html(StatusCode::OK, &page.as_review())
 }
 
-/// POST /dependencies/{dependency}/policy
+/// POST /policies/{scope}
 pub(crate) async fn save<B: Backend>(
     State(app): State<App<B>>,
     Extension(viewer): Extension<Viewer>,
-    Path(dependency): Path<String>,
+    Path(scope): Path<String>,
     Form(typed): Form<Typed>,
 ) -> Response {
-    let dependency = match name(&dependency) {
+    let scope = match scope_of(&scope) {
         Ok(name) => name,
         Err(response) => return *response,
     };
     let expected = typed.expected();
-    let checked = typed.check(&dependency);
+    let checked = typed.check(&scope);
     let review = typed.step == "review";
     let parts = Parts::new(typed, expected);
     let (Some(policy), false) = (checked.policy, review) else {
@@ -328,10 +339,7 @@ pub(crate) async fn save<B: Backend>(
         } else {
             StatusCode::UNPROCESSABLE_ENTITY
         };
-        return html(
-            status,
-            &PolicyPage::load(&app, &viewer, dependency, parts).await,
-        );
+        return html(status, &PolicyPage::load(&app, &viewer, scope, parts).await);
     };
     let reason = parts.typed.reason.trim().to_owned();
     let expected = expected.map(Revision);
@@ -341,8 +349,8 @@ pub(crate) async fn save<B: Backend>(
         .set_policy(&viewer.operator, policy, expected, plan, &reason)
         .await;
     match saved {
-        Ok(_) => Redirect::to(&policy_address(&dependency)).into_response(),
-        Err(problem) => refused(&app, &viewer, dependency, parts, &problem).await,
+        Ok(_) => Redirect::to(&policy_address(&scope)).into_response(),
+        Err(problem) => refused(&app, &viewer, scope, parts, &problem).await,
     }
 }
 
@@ -350,44 +358,37 @@ pub(crate) async fn save<B: Backend>(
 async fn refused<B: Backend>(
     app: &App<B>,
     viewer: &Viewer,
-    dependency: DependencyName,
+    scope: PolicyScope,
     mut parts: Parts,
     problem: &ActError,
 ) -> Response {
     let (status, _) = error::describe(problem);
     parts.problem = Some(problem.to_string());
     if let ActError::Refused(OrderError::Stale { expected, current }) = problem {
-        parts.meanwhile = since(app, &dependency, *expected, *current).await;
+        parts.meanwhile = since(app, &scope, *expected, *current).await;
         // Saved again, knowingly, it goes over the one in force now.
         parts.expected = Some(current.0);
     }
-    html(
-        status,
-        &PolicyPage::load(app, viewer, dependency, parts).await,
-    )
+    html(status, &PolicyPage::load(app, viewer, scope, parts).await)
 }
 
 /// What changed between two revisions.
 async fn since<B: Backend>(
     app: &App<B>,
-    dependency: &DependencyName,
+    scope: &PolicyScope,
     from: Revision,
     to: Revision,
 ) -> Vec<Change> {
-    let history = app
-        .backend
-        .policy_history(dependency)
-        .await
-        .unwrap_or_default();
+    let history = app.backend.policy_history(scope).await.unwrap_or_default();
     let at = |revision| {
         history
             .iter()
             .find(|r| r.revision == revision)
-            .map(|r| r.policy.clone())
+            .map(|r| written(r, scope))
     };
     match at(to) {
         Some(new) => {
-            let old = at(from).unwrap_or_else(|| Policy::observing(dependency.clone()));
+            let old = at(from).unwrap_or_else(|| Policy::observing(scope.clone()));
             changes(&old, &new)
         }
         None => Vec::new(),
@@ -403,45 +404,48 @@ pub(crate) struct RevertForm {
     reason: String,
 }
 
-/// POST /dependencies/{dependency}/policy/revert
+/// POST /policies/{scope}/revert
 pub(crate) async fn revert<B: Backend>(
     State(app): State<App<B>>,
     Extension(viewer): Extension<Viewer>,
-    Path(dependency): Path<String>,
+    Path(scope): Path<String>,
     Form(form): Form<RevertForm>,
 ) -> Response {
-    let dependency = match name(&dependency) {
+    let scope = match scope_of(&scope) {
         Ok(name) => name,
         Err(response) => return *response,
     };
-    let history = match app.backend.policy_history(&dependency).await {
+    let history = match app.backend.policy_history(&scope).await {
         Ok(history) => history,
         Err(problem) => return error::store(&problem),
     };
     let Some(old) = history.into_iter().find(|r| r.revision.0 == form.revision) else {
-        return no_revision(&dependency, form.revision);
+        return no_revision(&scope, form.revision);
     };
     let reason = match form.reason.trim() {
         "" => format!("back to revision {}", form.revision),
         reason => reason.to_owned(),
     };
     let expected = form.expected.trim().parse().ok();
-    let typed = Typed::from_policy(&old.policy).with_reason(reason.clone());
-    let saved = app
-        .backend
-        .set_policy(
-            &viewer.operator,
-            old.policy,
-            expected.map(Revision),
-            None,
-            &reason,
-        )
-        .await;
+    let typed = Typed::from_policy(&written(&old, &scope)).with_reason(reason.clone());
+    let (backend, by, expected_revision) = (&app.backend, &viewer.operator, expected.map(Revision));
+    let saved = match old.policy {
+        Some(policy) => {
+            backend
+                .set_policy(by, policy, expected_revision, None, &reason)
+                .await
+        }
+        None => {
+            backend
+                .remove_policy(by, scope.clone(), expected_revision, &reason)
+                .await
+        }
+    };
     match saved {
-        Ok(_) => Redirect::to(&policy_address(&dependency)).into_response(),
+        Ok(_) => Redirect::to(&policy_address(&scope)).into_response(),
         Err(problem) => {
             let parts = Parts::new(typed, expected);
-            refused(&app, &viewer, dependency, parts, &problem).await
+            refused(&app, &viewer, scope, parts, &problem).await
         }
     }
 }

@@ -5,6 +5,7 @@ use askama::filters::HtmlSafe;
 use hedgerow_core::view::RouteView;
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{DependencyName, RouteKey};
+use hedgerow_protocol::policy::PolicyScope;
 
 use crate::format::url_part;
 
@@ -106,18 +107,12 @@ pub(crate) fn reason_words(view: &RouteView) -> &str {
 pub(crate) fn route_address(route: &RouteKey) -> String {
     let dependency = url_part(route.dependency.as_str());
     let operation = url_part(route.operation.as_str());
-    // `/dependencies/x/policy` is the policy's form; an operation of that name has the other door.
-    let door = if operation == "policy" {
-        "routes"
-    } else {
-        "dependencies"
-    };
-    format!("/{door}/{dependency}/{operation}")
+    format!("/dependencies/{dependency}/{operation}")
 }
 
-/// A dependency's policy form.
-pub(crate) fn policy_address(dependency: &DependencyName) -> String {
-    format!("/dependencies/{}/policy", url_part(dependency.as_str()))
+/// The form of a policy.
+pub(crate) fn policy_address(scope: &PolicyScope) -> String {
+    format!("/policies/{}", url_part(&scope.to_string()))
 }
 
 /// The kill switch's page for one dependency.
@@ -140,6 +135,5 @@ mod tests {
             address("hedgerow.v1.Fleet/Attach", "a:b@c"),
             "/dependencies/hedgerow.v1.Fleet%2FAttach/a%3Ab%40c"
         );
-        assert_eq!(address("catalog", "policy"), "/routes/catalog/policy");
     }
 }

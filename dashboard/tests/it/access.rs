@@ -9,6 +9,7 @@ use crate::stage::{ADMIN, LINK, PASSWORD, VIEWER};
 /// A route's pattern with something real in each place.
 fn concrete(path: &str) -> String {
     path.replace("{dependency}", "catalog")
+        .replace("{scope}", "catalog")
         .replace("{operation}", "get-item")
 }
 
@@ -262,7 +263,7 @@ async fn error_pages_lead_back() {
         "/nowhere",
         "/dependencies/%3Cscript%3E/x",
         "/kill?scope=moon",
-        "/dependencies/catalog/policy?revision=99",
+        "/policies/catalog?revision=99",
     ] {
         let answer = get(&router, path, ADMIN).await;
         assert!(answer.status.is_client_error(), "{path}: {}", answer.status);

@@ -68,7 +68,7 @@ pub(crate) fn dependency(name: &str) -> DependencyName {
 pub(crate) fn hedging(name: &str) -> Policy {
     Policy::try_from(PolicyDraft {
         intent: Intent::Hedge,
-        ..PolicyDraft::from(Policy::observing(dependency(name)))
+        ..PolicyDraft::from(Policy::observing(dependency(name).into()))
     })
     .unwrap()
 }
@@ -93,10 +93,10 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
                 since: START.plus(Duration::from_secs(0)),
                 rollout: None,
             };
-            (dependency(d), view)
+            (dependency(d).into(), view)
         })
         .chain([(
-            dependency("shipping"),
+            dependency("shipping").into(),
             PolicyView {
                 revision: Revision(1),
                 policy: hedging("shipping"),
@@ -496,6 +496,7 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         seconds_over_budget: 0,
         transitions: transitions(key, story, at),
         utilisation: None,
+        duplicates: None,
         switchback: None,
     }
 }

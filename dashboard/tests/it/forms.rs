@@ -8,7 +8,7 @@ use crate::ask::{fleet_pages, get, post};
 use crate::fleet;
 use crate::stage::{ADMIN, EDITOR, VIEWER};
 
-const POLICY: &str = "/dependencies/catalog/policy";
+const POLICY: &str = "/policies/catalog";
 
 fn form<'a>(percentile: &'a str, expected: &'a str, reason: &'a str) -> Vec<(&'a str, &'a str)> {
     vec![
@@ -72,7 +72,7 @@ async fn u07_an_aim_and_a_pool_are_chosen_in_the_form_and_shown_as_they_are() {
     fields.push(("objective_ms", "120"));
     let saved = post(&router, POLICY, EDITOR, &fields).await;
     assert_eq!(saved.status, StatusCode::SEE_OTHER);
-    let policy = stage.state(|s| s.history[0].policy.clone());
+    let policy = stage.state(|s| s.history[0].policy.clone()).unwrap();
     assert_eq!(policy.goal().map(Quantile::get), Some(0.99));
     assert_eq!(
         policy.pool().map(ToString::to_string),
@@ -102,7 +102,7 @@ async fn u07_a_good_policy_becomes_a_new_revision() {
         (newest.revision, newest.reason.as_str()),
         (Revision(4), "fewer hedges")
     );
-    assert!((newest.policy.percentile().get() - 0.96).abs() < 1e-9);
+    assert!((newest.policy.unwrap().percentile().get() - 0.96).abs() < 1e-9);
     let page = get(&router, POLICY, EDITOR).await.text();
     assert!(page.contains("Revision 4 in force"), "{page}");
     assert!(page.contains("Percentile 0.95 0.96"), "{page}");
@@ -184,7 +184,7 @@ async fn u07_a_revision_is_gone_back_to_by_one_click() {
         (newest.revision, newest.reason.as_str()),
         (Revision(4), "back to revision 1")
     );
-    assert!((newest.policy.percentile().get() - 0.99).abs() < 1e-9);
+    assert!((newest.policy.unwrap().percentile().get() - 0.99).abs() < 1e-9);
 }
 
 #[tokio::test]
@@ -210,7 +210,7 @@ async fn s12_a_viewer_changes_nothing_and_is_told_why() {
     let kill = [("scope", "everything"), ("engaged", "on"), ("reason", "x")];
     for (path, form) in [
         (POLICY, form("0.96", "3", "x")),
-        ("/dependencies/catalog/policy/revert", revert.to_vec()),
+        ("/policies/catalog/revert", revert.to_vec()),
         ("/kill", kill.to_vec()),
         ("/release", route.to_vec()),
         ("/accept-base", route.to_vec()),
@@ -230,9 +230,9 @@ async fn s12_a_viewer_changes_nothing_and_is_told_why() {
 #[tokio::test]
 async fn a_policy_without_effect_says_why() {
     let (_, router) = fleet_pages();
-    let page = get(&router, "/dependencies/inventory/policy", EDITOR).await;
+    let page = get(&router, "/policies/inventory", EDITOR).await;
     assert!(page.text().contains("no effect: one replica"));
-    let unknown = get(&router, "/dependencies/shipping/policy", EDITOR).await;
+    let unknown = get(&router, "/policies/shipping", EDITOR).await;
     assert!(
         unknown
             .text()

@@ -57,16 +57,13 @@ async fn what_a_stream_sends_stands_in_the_page() {
         ("/agents", "/live?page=agents"),
         ("/alerts", "/live?page=alerts"),
         ("/kill", "/live?page=kill"),
-        (
-            "/dependencies/catalog/policy",
-            "/live?page=policy&dependency=catalog",
-        ),
+        ("/policies/catalog", "/live?page=policy&dependency=catalog"),
     ] {
         let (stage, router) = fleet_pages();
         stage.state(|s| {
             let base = s.history[1].clone();
             let plan = RolloutPlan::default();
-            s.rollout = Some(fleet::rollout(&plan, base.revision, base.policy));
+            s.rollout = Some(fleet::rollout(&plan, base.revision, base.policy.unwrap()));
         });
         stage.publish(fleet::snapshot(0));
         let whole = get(&router, page, ADMIN).await;

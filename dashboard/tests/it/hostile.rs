@@ -101,7 +101,7 @@ async fn s07_hostile_text_is_shown_and_does_nothing_on_every_page() {
     for path in [
         "/",
         "/dependencies/catalog/get-item",
-        "/dependencies/catalog/policy",
+        "/policies/catalog",
         "/kill",
         "/agents",
         "/alerts",
@@ -144,7 +144,7 @@ async fn s07_what_was_typed_comes_back_as_text() {
         ("percentile", HOSTILE),
         ("reason", HOSTILE),
     ];
-    let answer = post(&router, "/dependencies/catalog/policy", ADMIN, &form).await;
+    let answer = post(&router, "/policies/catalog", ADMIN, &form).await;
     harmless("the policy form", &answer.body);
     let answer = post(
         &router,

@@ -54,7 +54,7 @@ async fn u08_one_reason_switches_off_and_every_page_says_so() {
         kills[0].scope,
         KillScope::Dependency(fleet::dependency("catalog"))
     );
-    for path in ["/", "/agents", "/record", "/dependencies/catalog/policy"] {
+    for path in ["/", "/agents", "/record", "/policies/catalog"] {
         let text = get(&router, path, VIEWER).await.text();
         assert!(
             text.contains("Kill switch: hedging is off for catalog by dana"),

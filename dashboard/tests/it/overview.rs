@@ -205,7 +205,7 @@ async fn a_route_nobody_reported_says_so_and_still_takes_a_policy() {
     let page = get(&router, "/dependencies/new-thing/get", ADMIN).await;
     assert_eq!(page.status, StatusCode::NOT_FOUND);
     assert!(page.text().contains("Not reported yet"));
-    assert!(page.body.contains("/dependencies/new-thing/policy"));
+    assert!(page.body.contains("/policies/new-thing"));
 }
 
 #[tokio::test]

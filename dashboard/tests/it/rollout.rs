@@ -6,8 +6,8 @@ use hedgerow_protocol::ids::Revision;
 use crate::ask::{fleet_pages, get, post};
 use crate::stage::{EDITOR, VIEWER};
 
-const POLICY: &str = "/dependencies/catalog/policy";
-const STEP: &str = "/dependencies/catalog/policy/rollout";
+const POLICY: &str = "/policies/catalog";
+const STEP: &str = "/policies/catalog/rollout";
 
 fn form<'a>(percentile: &'a str, expected: &'a str, rollout: &'a str) -> Vec<(&'a str, &'a str)> {
     vec![
@@ -86,7 +86,7 @@ async fn u07_taking_a_rollout_back_asks_for_a_reason_and_the_right_revision() {
         (newest.revision, newest.reason.as_str()),
         (Revision(5), "too slow")
     );
-    assert!((newest.policy.percentile().get() - 0.95).abs() < 1e-9);
+    assert!((newest.policy.unwrap().percentile().get() - 0.95).abs() < 1e-9);
     let gone = post(&router, STEP, EDITOR, &back("5", "again")).await;
     assert_eq!(gone.status, StatusCode::NOT_FOUND);
     assert!(gone.text().contains("no rollout of catalog is under way"));

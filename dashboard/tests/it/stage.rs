@@ -16,7 +16,7 @@ use hedgerow_dashboard::backend::{
     ProcessView, ReceiverView, RecordQuery, Role, RolloutStep, Saved, Session, SignInError,
     SignOnBegun, SignOnEnded, StoreError, TestOutcome,
 };
-use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
+use hedgerow_protocol::ids::{Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio::sync::watch;
 
@@ -72,7 +72,7 @@ impl Stage {
                 0,
                 PolicyRevision {
                     revision: Revision(i as u64 + 1),
-                    policy: Policy::try_from(draft).unwrap(),
+                    policy: Some(Policy::try_from(draft).unwrap()),
                     actor: Actor {
                         name: "dana".into(),
                         via: if i == 0 { Via::Seed } else { Via::Page },
@@ -99,12 +99,14 @@ impl Stage {
     }
 
     fn dress(state: &State, snapshot: &mut FleetSnapshot) {
-        if let Some(newest) = state.history.first() {
+        if let Some(newest) = state.history.first()
+            && let Some(policy) = newest.policy.clone()
+        {
             snapshot.policies.insert(
-                newest.policy.dependency().clone(),
+                policy.scope().clone(),
                 PolicyView {
                     revision: newest.revision,
-                    policy: newest.policy.clone(),
+                    policy,
                     since: newest.at,
                     rollout: state.rollout.clone(),
                 },
@@ -237,19 +239,22 @@ impl Backend for Stage {
             if let Some(expected) = expected.filter(|e| *e != current) {
                 return Err(OrderError::Stale { expected, current });
             }
-            if s.history.first().is_some_and(|r| r.policy == policy) {
+            if s.history
+                .first()
+                .is_some_and(|r| r.policy.as_ref() == Some(&policy))
+            {
                 return Ok(Saved {
                     revision: current,
                     changed: false,
                 });
             }
             s.rollout = rollout.map(|plan| {
-                let base = s.history.first().map(|it| it.policy.clone()).unwrap();
+                let base = s.history.first().and_then(|it| it.policy.clone()).unwrap();
                 fleet::rollout(&plan, current, base)
             });
             let revision = PolicyRevision {
                 revision: current.next(),
-                policy,
+                policy: Some(policy),
                 actor: operator.actor(),
                 reason: reason.into(),
                 at: fleet::START,
@@ -267,7 +272,7 @@ impl Backend for Stage {
     async fn step_rollout(
         &self,
         operator: &Operator,
-        dependency: DependencyName,
+        scope: PolicyScope,
         expected: Option<Revision>,
         step: RolloutStep,
         reason: &str,
@@ -279,7 +284,7 @@ impl Backend for Stage {
         Self::allow(operator, needed)?;
         let rollout = self.state(|s| s.rollout.clone());
         let Some(mut view) = rollout else {
-            return Err(OrderError::NoRollout(dependency).into());
+            return Err(OrderError::NoRollout(scope).into());
         };
         if step == RolloutStep::Back {
             let base = view.base_policy;
@@ -369,14 +374,11 @@ impl Backend for Stage {
         self.release(operator, route, reason).await
     }
 
-    async fn policy_history(
-        &self,
-        dependency: &DependencyName,
-    ) -> Result<Vec<PolicyRevision>, StoreError> {
+    async fn policy_history(&self, scope: &PolicyScope) -> Result<Vec<PolicyRevision>, StoreError> {
         Ok(self.state(|s| {
             s.history
                 .iter()
-                .filter(|r| r.policy.dependency() == dependency)
+                .filter(|r| r.policy.as_ref().is_none_or(|it| it.scope() == scope))
                 .cloned()
                 .collect()
         }))

@@ -1,9 +1,10 @@
 //! What a policy may be.
 
 use super::*;
+use crate::ids::DependencyName;
 
 fn draft() -> PolicyDraft {
-    Policy::observing(DependencyName::new("catalog").unwrap()).into()
+    Policy::observing(DependencyName::new("catalog").unwrap().into()).into()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hedgerow_core::effect::RestoredPolicy;
 use hedgerow_core::event::{ConnectionId, Event, Joined};
 use hedgerow_core::moment::Moment;
 use hedgerow_protocol::directive::{Directive, DirectiveSet, Mode, Stamp};
@@ -360,14 +361,19 @@ fn sparse(latencies: &[Duration]) -> SparseHistogram {
 pub(crate) fn hedging(
     dependencies: &[Called],
     now: Moment,
-) -> Result<Vec<(Revision, Policy, Moment)>, PolicyErrors> {
+) -> Result<Vec<RestoredPolicy>, PolicyErrors> {
     let each = dependencies.iter().map(|called| {
-        let observing = Policy::observing(called.route.dependency.clone());
+        let observing = Policy::observing(called.route.dependency.clone().into());
         let policy = Policy::try_from(PolicyDraft {
             intent: Intent::Hedge,
             ..observing.into()
         })?;
-        Ok((Revision(1), policy, now))
+        Ok(RestoredPolicy {
+            scope: policy.scope().clone(),
+            revision: Revision(1),
+            policy: Some(policy),
+            since: now,
+        })
     });
     each.collect()
 }

@@ -2,35 +2,33 @@
 
 use std::sync::Arc;
 
-use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::ids::{Revision, RouteKey};
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 
 use super::{Rollout, RolloutOutcome, RolloutPlan, Trial};
-use crate::controller::{Controller, InForce, Rules};
+use crate::controller::Controller;
 use crate::decide::words::percent;
 use crate::effect::{AuditRow, Done, OrderError, Record, RolloutState};
 use crate::event::{Actor, KillScope, Order};
 use crate::moment::Moment;
-use crate::orders::{Outcome, Wanted, covers_dependency};
+use crate::orders::{Outcome, Wanted, covers_scope};
 use crate::route::Place;
+use crate::rules::{InForce, Rules, Standing};
 
 impl Controller {
-    /// The newest policy of a dependency, in force for all or for a share.
-    pub(crate) fn newest_policy(&self, dependency: &DependencyName) -> Option<Arc<Policy>> {
-        let rollout = self.rules.rollouts.get(dependency).map(|it| &it.next);
-        let newest = rollout.or_else(|| self.rules.policies.get(dependency));
-        newest.map(|it| Arc::clone(&it.policy))
+    /// The newest policy of a scope, in force for all or for a share.
+    pub(crate) fn newest_policy(&self, scope: &PolicyScope) -> Option<Arc<Policy>> {
+        let rollout = self.rules.rollouts.get(scope).map(|it| &it.next.policy);
+        rollout.or_else(|| self.rules.own(scope)).map(Arc::clone)
     }
 
     /// A revision that was never given.
-    pub(crate) fn next_revision(&mut self, dependency: &DependencyName) -> Revision {
-        let newest = self.newest_revision(dependency);
-        let used = self
-            .revisions_used
-            .entry(dependency.clone())
-            .or_insert(newest);
-        *used = used.next();
-        *used
+    /// It is above all that agents may hold of what covers the scope's routes.
+    pub(crate) fn next_revision(&mut self, scope: &PolicyScope) -> Revision {
+        let newest = self.rules.newest_near(&self.revisions_used, scope);
+        let next = newest.next();
+        self.revisions_used.insert(scope.clone(), next);
+        next
     }
 
     /// The policy that agents outside a rollout's share hold, as a revision above that of the share;
@@ -38,28 +36,42 @@ impl Controller {
     fn old_policy(
         &mut self,
         now: Moment,
-        dependency: &DependencyName,
+        scope: &PolicyScope,
         actor: &Actor,
         reason: &str,
-    ) -> (InForce, Record) {
-        let policy = self.rules.policies.get(dependency).map_or_else(
-            || Arc::new(Policy::observing(dependency.clone())),
-            |it| Arc::clone(&it.policy),
-        );
-        let revision = self.next_revision(dependency);
-        let record = Record::Policy {
-            revision,
-            policy: Box::new(Policy::clone(&policy)),
-            actor: actor.clone(),
-            reason: reason.to_owned(),
-            at: now,
+    ) -> (Standing, Record) {
+        let policy = self.rules.own(scope).map(Arc::clone);
+        let revision = self.next_revision(scope);
+        let (actor, reason) = (actor.clone(), reason.to_owned());
+        let record = match &policy {
+            Some(policy) => Record::Policy {
+                revision,
+                policy: Box::new(Policy::clone(policy)),
+                actor,
+                reason,
+                at: now,
+            },
+            None => Record::PolicyRemoved {
+                revision,
+                scope: scope.clone(),
+                actor,
+                reason,
+                at: now,
+            },
         };
-        let in_force = InForce {
+        let standing = Standing {
+            scope: scope.clone(),
             revision,
             policy,
             since: now,
         };
-        (in_force, record)
+        (standing, record)
+    }
+
+    /// The revision that stands for a scope, for agents in no rollout's share; 0: there never was one.
+    fn standing_revision(&self, scope: &PolicyScope) -> Revision {
+        let standing = self.rules.policies.get(scope);
+        standing.map_or_else(Revision::default, |it| it.revision)
     }
 
     /// Puts a policy, whose own record is in `records`, in force in steps.
@@ -71,14 +83,14 @@ impl Controller {
         plan: RolloutPlan,
         mut records: Vec<Record>,
     ) {
-        let dependency = next.policy.dependency().clone();
+        let scope = next.policy.scope().clone();
         let mut base = None;
-        if self.rules.rollouts.contains_key(&dependency) {
+        if self.rules.rollouts.contains_key(&scope) {
             // Agents of the other rollout's share hold a higher revision than the rest. First all
             // are to go back to the old policy, then some on to the new one.
-            let (old, record) = self.old_policy(now, &dependency, &wanted.actor, &wanted.reason);
+            let (old, record) = self.old_policy(now, &scope, &wanted.actor, &wanted.reason);
             // The records' own order: the new policy has the higher number.
-            let number = self.next_revision(&dependency);
+            let number = self.next_revision(&scope);
             for record in &mut records {
                 if let Record::Policy { revision, .. } = record {
                     *revision = number;
@@ -91,20 +103,20 @@ impl Controller {
         let state = RolloutState {
             base: base
                 .as_ref()
-                .map_or_else(|| self.revision(&dependency), |it| it.revision),
+                .map_or_else(|| self.standing_revision(&scope), |it| it.revision),
             revision: next.revision,
             plan,
             stage: 0,
             since: now,
             actor: wanted.actor.clone(),
-            dependency,
+            scope,
         };
         records.push(Record::Rollout(state.clone()));
         let row = row(
             now,
             &wanted,
             "rollout.begin",
-            &state.dependency,
+            &state.scope,
             (String::new(), state.plan.words()),
         );
         records.push(row);
@@ -119,19 +131,13 @@ impl Controller {
         now: Moment,
         wanted: Wanted,
     ) -> Option<Result<Done, OrderError>> {
-        let (dependency, expected, back) = match &wanted.order {
-            Order::AdvanceRollout {
-                dependency,
-                expected,
-            } => (dependency.clone(), *expected, false),
-            Order::AbortRollout {
-                dependency,
-                expected,
-            } => (dependency.clone(), *expected, true),
+        let (scope, expected, back) = match &wanted.order {
+            Order::AdvanceRollout { scope, expected } => (scope.clone(), *expected, false),
+            Order::AbortRollout { scope, expected } => (scope.clone(), *expected, true),
             _ => return None,
         };
-        let Some(rollout) = self.rules.rollouts.get(&dependency).cloned() else {
-            return Some(Err(OrderError::NoRollout(dependency)));
+        let Some(rollout) = self.rules.rollouts.get(&scope).cloned() else {
+            return Some(Err(OrderError::NoRollout(scope)));
         };
         let current = rollout.next.revision;
         if let Some(expected) = expected
@@ -145,20 +151,17 @@ impl Controller {
             (RolloutOutcome::Reverted(outcome), records)
         } else if let Some(further) = rollout.advanced(now) {
             let after = stage_words(&further);
-            let row = row(
-                now,
-                &wanted,
-                "rollout.advance",
-                &dependency,
-                (before, after),
-            );
+            let row = row(now, &wanted, "rollout.advance", &scope, (before, after));
             let records = vec![Record::Rollout(further.state.clone()), row];
             (RolloutOutcome::Advanced(Box::new(further)), records)
         } else {
             let after = format!("revision {current} for all agents");
-            let row = row(now, &wanted, "rollout.finish", &dependency, (before, after));
-            let records = vec![Record::RolloutEnded(dependency.clone()), row];
-            (RolloutOutcome::Finished(rollout.next.clone()), records)
+            let row = row(now, &wanted, "rollout.finish", &scope, (before, after));
+            let records = vec![Record::RolloutEnded(scope.clone()), row];
+            (
+                RolloutOutcome::Finished(Standing::from(&rollout.next)),
+                records,
+            )
         };
         self.store_order(now, wanted, Outcome::Rollout(outcome), records);
         None
@@ -170,13 +173,13 @@ impl Controller {
         now: Moment,
         wanted: &Wanted,
         rollout: &Rollout,
-    ) -> (InForce, Vec<Record>) {
-        let dependency = &rollout.state.dependency;
+    ) -> (Standing, Vec<Record>) {
+        let scope = &rollout.state.scope;
         let reason = format!(
             "rollout of revision {} taken back: {}",
             rollout.next.revision, wanted.reason
         );
-        let (old, record) = self.old_policy(now, dependency, &wanted.actor, &reason);
+        let (old, record) = self.old_policy(now, scope, &wanted.actor, &reason);
         let after = format!(
             "revision {}, as revision {}",
             old.revision, rollout.state.base
@@ -185,10 +188,10 @@ impl Controller {
             now,
             wanted,
             "rollout.revert",
-            dependency,
+            scope,
             (stage_words(rollout), after),
         );
-        let ended = Record::RolloutEnded(dependency.clone());
+        let ended = Record::RolloutEnded(scope.clone());
         (old, vec![record, ended, row])
     }
 
@@ -199,9 +202,9 @@ impl Controller {
         wanted: &Wanted,
         scope: &KillScope,
         records: &mut Vec<Record>,
-    ) -> Vec<InForce> {
+    ) -> Vec<Standing> {
         let rollouts = self.rules.rollouts.values();
-        let covered = rollouts.filter(|it| covers_dependency(scope, &it.state.dependency));
+        let covered = rollouts.filter(|it| covers_scope(scope, &it.state.scope));
         let covered: Vec<_> = covered.cloned().collect();
         let each = covered.iter().map(|rollout| {
             let (old, more) = self.taken_back(now, wanted, rollout);
@@ -224,7 +227,7 @@ impl Controller {
         };
         let policy = Arc::clone(&rollout.next.policy);
         let mut places = Vec::new();
-        for key in self.routes_in(policy.dependency()) {
+        for key in self.routes_under(policy.scope()) {
             let Some(route) = self.routes.get(&key) else {
                 continue;
             };
@@ -261,16 +264,14 @@ impl Controller {
         places: Vec<(RouteKey, Place)>,
     ) {
         let finished = matches!(outcome, Outcome::Rollout(RolloutOutcome::Finished(_)));
-        let ends: Vec<&DependencyName> = match outcome {
-            Outcome::Policy(it) => vec![it.policy.dependency()],
-            Outcome::Kill(_, reverted) => {
-                reverted.iter().map(|it| it.policy.dependency()).collect()
-            }
+        let ends: Vec<&PolicyScope> = match outcome {
+            Outcome::Policy(it) => vec![&it.scope],
+            Outcome::Kill(_, reverted) => reverted.iter().map(|it| &it.scope).collect(),
             Outcome::Rollout(RolloutOutcome::Advanced(it)) => {
                 // What was found worse while the step was being stored goes back all the same.
                 self.watches
-                    .retain(|of, watch| *of != it.state.dependency || watch.reverting.is_some());
-                for key in self.routes_in(&it.state.dependency) {
+                    .retain(|of, watch| *of != it.state.scope || watch.reverting.is_some());
+                for key in self.routes_under(&it.state.scope) {
                     let route = self.routes.get_mut(&key);
                     if let Some(trial) = route.and_then(|it| it.trial.as_mut()) {
                         trial.seen = super::seen::Seen::default();
@@ -278,18 +279,19 @@ impl Controller {
                 }
                 return;
             }
-            Outcome::Rollout(it) => vec![it.dependency()],
+            Outcome::Rollout(it) => vec![it.scope()],
             Outcome::Release(_)
             | Outcome::AcceptBase(_)
             | Outcome::StartSwitchback(..)
-            | Outcome::StopSwitchback(_) => return,
+            | Outcome::StopSwitchback(_)
+            | Outcome::Quiet(_) => return,
         };
-        for dependency in ends {
-            let watch = self.watches.remove(dependency);
-            // One alert for the dependency, on its first route; none where the last step was stored
+        for scope in ends {
+            let watch = self.watches.remove(scope);
+            // One alert for the scope, on its first route; none where the last step was stored
             // before it could be taken back.
             let mut why = watch.and_then(|it| it.reverting).filter(|_| !finished);
-            for key in self.routes_in(dependency) {
+            for key in self.routes_under(scope) {
                 if let Some(route) = self.routes.get_mut(&key) {
                     if route.trial.take().is_some() {
                         route.bench.begin_anew();
@@ -311,14 +313,14 @@ fn row(
     now: Moment,
     wanted: &Wanted,
     action: &str,
-    dependency: &DependencyName,
+    scope: &PolicyScope,
     (before, after): (String, String),
 ) -> Record {
     Record::Audit(AuditRow {
         at: now,
         actor: wanted.actor.clone(),
         action: action.into(),
-        target: dependency.to_string(),
+        target: scope.to_string(),
         before,
         after,
         reason: wanted.reason.clone(),

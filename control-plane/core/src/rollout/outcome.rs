@@ -1,14 +1,15 @@
 //! What an order does to rollouts once it is stored, and what is known of it before.
 
-use hedgerow_protocol::ids::{DependencyName, RouteKey};
+use hedgerow_protocol::ids::RouteKey;
+use hedgerow_protocol::policy::PolicyScope;
 
 use super::{Rollout, Trial};
-use crate::controller::{InForce, Rules};
 use crate::decide::words::percent;
 use crate::effect::Done;
 use crate::event::{Actor, Order};
 use crate::orders::{Orders, Outcome, covers};
 use crate::route::Route;
+use crate::rules::{Rules, Standing};
 
 /// What becomes of a rollout once an order is stored.
 #[derive(Debug, Clone)]
@@ -17,21 +18,21 @@ pub(crate) enum RolloutOutcome {
     /// is to hold is then a higher one, too.
     Begun {
         rollout: Box<Rollout>,
-        base: Option<InForce>,
+        base: Option<Standing>,
     },
     /// It is a stage further.
     Advanced(Box<Rollout>),
     /// The new policy is in force for everybody.
-    Finished(InForce),
+    Finished(Standing),
     /// The old policy is in force for everybody, as a new revision.
-    Reverted(InForce),
+    Reverted(Standing),
 }
 
 impl RolloutOutcome {
-    pub(crate) fn dependency(&self) -> &DependencyName {
+    pub(crate) fn scope(&self) -> &PolicyScope {
         match self {
-            Self::Begun { rollout, .. } | Self::Advanced(rollout) => &rollout.state.dependency,
-            Self::Finished(it) | Self::Reverted(it) => it.policy.dependency(),
+            Self::Begun { rollout, .. } | Self::Advanced(rollout) => &rollout.state.scope,
+            Self::Finished(it) | Self::Reverted(it) => &it.scope,
         }
     }
 
@@ -67,16 +68,16 @@ impl RolloutOutcome {
     }
 
     pub(crate) fn apply(&self, rules: &mut Rules) {
-        let dependency = self.dependency().clone();
+        let scope = self.scope().clone();
         match self {
             Self::Begun { rollout, base } => {
                 if let Some(base) = base {
-                    rules.policies.insert(dependency.clone(), base.clone());
+                    rules.policies.insert(scope.clone(), base.clone());
                 }
-                rules.rollouts.insert(dependency, Rollout::clone(rollout));
+                rules.rollouts.insert(scope, Rollout::clone(rollout));
             }
             Self::Advanced(rollout) => {
-                rules.rollouts.insert(dependency, Rollout::clone(rollout));
+                rules.rollouts.insert(scope, Rollout::clone(rollout));
             }
             Self::Finished(it) | Self::Reverted(it) => rules.put_in_force(it),
         }
@@ -85,35 +86,38 @@ impl RolloutOutcome {
 
 impl Orders {
     /// Whether a rollout's next step, or its end, is ordered and not stored yet.
-    pub(crate) fn steps(&self, dependency: &DependencyName) -> bool {
+    pub(crate) fn steps(&self, scope: &PolicyScope) -> bool {
         self.any(|order| match order {
-            Order::AdvanceRollout { dependency: of, .. }
-            | Order::AbortRollout { dependency: of, .. } => of == dependency,
+            Order::AdvanceRollout { scope: of, .. } | Order::AbortRollout { scope: of, .. } => {
+                of == scope
+            }
             _ => false,
         })
     }
 
     /// Whether a rollout that `route` is in is to be taken back, by an order that is not stored yet.
     pub(crate) fn would_revert(&self, route: &RouteKey) -> bool {
-        self.any(|order| {
-            matches!(order, Order::AbortRollout { dependency, .. } if *dependency == route.dependency)
-        })
+        self.any(|order| matches!(order, Order::AbortRollout { scope, .. } if scope.covers(route)))
     }
 
     /// Whether an order is being stored that may end the trial on `route`: it then makes no changes
     /// of its own, which would come to the store after its end.
     pub(crate) fn may_end_trial(&self, route: &RouteKey) -> bool {
         self.under_way().is_some_and(|order| match order {
-            Order::SetPolicy { policy, .. } => *policy.dependency() == route.dependency,
-            Order::AdvanceRollout { dependency, .. } | Order::AbortRollout { dependency, .. } => {
-                *dependency == route.dependency
-            }
+            Order::SetPolicy { policy, .. } => policy.scope().covers(route),
+            Order::RemovePolicy { scope, .. }
+            | Order::AdvanceRollout { scope, .. }
+            | Order::AbortRollout { scope, .. } => scope.covers(route),
             Order::Kill { scope, engaged } => *engaged && covers(scope, route),
             Order::Release { .. }
             | Order::AcceptBase { .. }
             | Order::SetUtilisation { .. }
             | Order::StartSwitchback { .. }
-            | Order::StopSwitchback { .. } => false,
+            | Order::StopSwitchback { .. }
+            | Order::SetDuplicates { .. }
+            | Order::Silence(_)
+            | Order::EndSilence { .. }
+            | Order::Acknowledge { .. } => false,
         })
     }
 }
@@ -128,7 +132,8 @@ impl Outcome {
             Self::Release(_)
             | Self::AcceptBase(_)
             | Self::StartSwitchback(..)
-            | Self::StopSwitchback(_) => false,
+            | Self::StopSwitchback(_)
+            | Self::Quiet(_) => false,
         }
     }
 

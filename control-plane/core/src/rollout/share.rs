@@ -1,13 +1,14 @@
 //! Which agents are in a share of all.
 
-use hedgerow_protocol::ids::{DependencyName, InstanceId};
+use hedgerow_protocol::ids::InstanceId;
+use hedgerow_protocol::policy::PolicyScope;
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
 /// A share of the agents: those whose place, a number from 0 to 1, is under `upto`.
 ///
-/// The place is FNV-1a (64 bits) over the dependency's name, a zero byte and the sixteen bytes of
+/// The place is FNV-1a (64 bits) over the scope's text (a dependency's name), a zero byte and the sixteen bytes of
 /// the agent's instance, most significant first, and over that the finalizer of `SplitMix64`, since
 /// of FNV alone the last bytes move the upper bits little. It is part of no interface, but must not
 /// change between releases: during an upgrade both would steer the same rollout.
@@ -21,8 +22,8 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    pub(crate) fn of(dependency: &DependencyName, upto: f64) -> Self {
-        let seed = fnv(FNV_OFFSET, dependency.as_str().bytes().chain([0]));
+    pub(crate) fn of(scope: &PolicyScope, upto: f64) -> Self {
+        let seed = fnv(FNV_OFFSET, scope.to_string().bytes().chain([0]));
         Self { seed, upto }
     }
 
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     fn share(dependency: &str, upto: f64) -> Share {
-        Share::of(&DependencyName::new(dependency).unwrap(), upto)
+        Share::of(&dependency.parse().unwrap(), upto)
     }
 
     fn members(share: Share) -> Vec<u128> {

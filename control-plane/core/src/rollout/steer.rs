@@ -40,7 +40,7 @@ pub(crate) struct Watch {
     pub(crate) words: String,
 }
 
-/// Attached agents of a rollout's dependency.
+/// Attached agents on what a rollout is for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Agents {
     /// In all.
@@ -131,55 +131,43 @@ impl Controller {
     }
 
     fn steer(&mut self, now: Moment, rollout: &Rollout) {
-        let dependency = &rollout.state.dependency;
+        let scope = &rollout.state.scope;
         let agents = self.count_agents(rollout);
         let look = self.look(rollout);
         let watch = self
             .watches
-            .entry(dependency.clone())
+            .entry(scope.clone())
             .or_insert_with(|| Watch::new(now));
         watch.take(now, agents, look);
         let back = watch.reverting.clone();
         let over = now.since(watch.since) >= rollout.state.plan.stay();
         let on = watch.passes(rollout.share.size()).filter(|_| over);
         if back.is_some() {
-            for key in self.routes_in(dependency) {
+            for key in self.routes_under(scope) {
                 self.refresh_trial(&key);
             }
         }
-        if self.orders.steps(dependency) {
+        if self.orders.steps(scope) {
             return;
         }
-        let (dependency, expected) = (dependency.clone(), Some(rollout.next.revision));
+        let (scope, expected) = (scope.clone(), Some(rollout.next.revision));
         let (order, reason) = match (back, on) {
-            (Some(why), _) => (
-                Order::AbortRollout {
-                    dependency,
-                    expected,
-                },
-                why,
-            ),
-            (None, Some(why)) => (
-                Order::AdvanceRollout {
-                    dependency,
-                    expected,
-                },
-                why,
-            ),
+            (Some(why), _) => (Order::AbortRollout { scope, expected }, why),
+            (None, Some(why)) => (Order::AdvanceRollout { scope, expected }, why),
             (None, None) => return,
         };
         self.order_itself(now, order, reason);
     }
 
     fn count_agents(&self, rollout: &Rollout) -> Agents {
-        let dependency = &rollout.state.dependency;
+        let scope = &rollout.state.scope;
         let order = self.fleet.order().iter();
-        let due: Vec<_> = order.map(|key| key.dependency == *dependency).collect();
+        let due: Vec<_> = order.map(|key| self.rules.governs(scope, key)).collect();
         let mut agents = Agents::default();
         for agent in self.fleet.attached.values() {
             let is_due = |key: &RouteKey, slot: Option<usize>| match slot {
                 Some(slot) => due[slot],
-                None => key.dependency == *dependency,
+                None => self.rules.governs(scope, key),
             };
             let mut routes = agent
                 .routes
@@ -215,7 +203,7 @@ impl Controller {
     fn look(&self, rollout: &Rollout) -> Look {
         let mut look = Look::default();
         for (key, route) in &self.routes {
-            if key.dependency == rollout.state.dependency
+            if self.rules.governs(&rollout.state.scope, key)
                 && let Some(trial) = &route.trial
             {
                 look.add(rollout, key, route, trial);

@@ -116,7 +116,7 @@ impl Controller {
     /// The stamp that agents in a rollout's share should hold.
     pub(crate) fn wanted_in_trial(&self, key: &RouteKey) -> Option<Stamp> {
         let epoch = self.epochs.durable()?;
-        let revision = self.rules.rollouts.get(&key.dependency)?.next.revision;
+        let revision = self.rules.rollout(key)?.next.revision;
         let trial = self.routes.get(key)?.trial.as_ref()?;
         trial.live?;
         Some(Stamp {
@@ -129,7 +129,7 @@ impl Controller {
     /// What agents in a rollout's share are told.
     pub(crate) fn directive_in_trial(&self, key: &RouteKey) -> Option<Directive> {
         let stamp = self.wanted_in_trial(key)?;
-        let rollout = self.rules.rollouts.get(&key.dependency)?;
+        let rollout = self.rules.rollout(key)?;
         let trial = self.routes.get(key)?.trial.as_ref()?;
         Some(Directive {
             route: key.clone(),
@@ -144,7 +144,7 @@ impl Controller {
 
     /// Decides for the agents in a rollout's share, as `judge` does for the others.
     pub(crate) fn judge_trial(&mut self, now: Moment, key: &RouteKey) {
-        let Some(rollout) = self.rules.rollouts.get(&key.dependency) else {
+        let Some(rollout) = self.rules.rollout(key) else {
             return;
         };
         let (revision, policy) = (rollout.next.revision, Arc::clone(&rollout.next.policy));
@@ -210,10 +210,12 @@ impl Controller {
     /// the rollout is being taken back they hedge nothing: that needs no storing.
     pub(crate) fn refresh_trial(&mut self, key: &RouteKey) {
         let reverting = self
-            .watches
-            .get(&key.dependency)
+            .rules
+            .rollout(key)
+            .and_then(|rollout| self.watches.get(&rollout.state.scope))
             .is_some_and(|it| it.reverting.is_some());
-        let mut stopped = reverting || self.orders.would_stop(key) || self.orders.would_revert(key);
+        let mut stopped =
+            reverting || self.orders.would_stop(&self.rules, key) || self.orders.would_revert(key);
         let tick = self.tick;
         let seed = arming_seed(self.epochs.wanted(), key);
         let Some(trial) = self

@@ -1,26 +1,22 @@
 //! A rollout as people see it.
 
-use hedgerow_protocol::ids::DependencyName;
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 
 use crate::controller::Controller;
 use crate::view::{GuardFigure, RolloutView};
 
 impl Controller {
-    /// How far the rollout of a dependency's policy has got; None: none is under way.
-    pub(crate) fn rollout_view(&self, dependency: &DependencyName) -> Option<RolloutView> {
-        let rollout = self.rules.rollouts.get(dependency)?;
+    /// How far the rollout of a scope's policy has got; None: none is under way.
+    pub(crate) fn rollout_view(&self, scope: &PolicyScope) -> Option<RolloutView> {
+        let rollout = self.rules.rollouts.get(scope)?;
         let state = &rollout.state;
-        let watch = self.watches.get(dependency);
+        let watch = self.watches.get(scope);
         let since = watch.map_or(state.since, |it| it.since);
         let agents = watch.map(|it| it.agents.clone()).unwrap_or_default();
         let figures = watch.map(|it| it.figures.as_slice()).unwrap_or_default();
         Some(RolloutView {
             base: state.base,
-            base_policy: self.rules.policies.get(dependency).map_or_else(
-                || Policy::observing(dependency.clone()),
-                |it| (*it.policy).clone(),
-            ),
+            base_policy: self.policy_before(scope),
             actor: state.actor.clone(),
             stages: state.plan.stages().to_vec(),
             stage: state.stage + 1,
@@ -51,6 +47,20 @@ impl Controller {
                 })
                 .collect(),
             words: watch.map_or_else(|| "just begun".into(), |it| it.words.clone()),
+        })
+    }
+
+    /// What agents outside a rollout's share go by: the scope's own policy, or what else covers it.
+    fn policy_before(&self, scope: &PolicyScope) -> Policy {
+        let own = self.rules.own(scope).map(|it| Policy::clone(it));
+        own.unwrap_or_else(|| {
+            let mut routes = self.routes.keys();
+            let covered = routes.find(|key| scope.covers(key));
+            let wider = covered.and_then(|key| self.rules.policy(key));
+            wider.map_or_else(
+                || Policy::observing(scope.clone()),
+                |it| Policy::clone(it).for_scope(scope.clone()),
+            )
         })
     }
 }

@@ -48,7 +48,7 @@ impl Controller {
             );
             return Err(OrderError::NotNow(problem));
         }
-        if self.rules.rollouts.contains_key(&key.dependency) {
+        if self.rules.rollout(key).is_some() {
             let problem = format!(
                 "a policy of {} is put in force in steps, so that not all agents hedge alike: \
                  expected that to be over",
@@ -101,7 +101,7 @@ impl Controller {
         rounds: u32,
         by: (Actor, String),
     ) {
-        let revision = self.newest_revision(&key.dependency);
+        let revision = self.rules.newest(key);
         if let Some(route) = self.routes.get_mut(key) {
             let under = (revision, route.believed.since);
             let job = Switchback::new(by, rounds, under, now);
@@ -112,7 +112,7 @@ impl Controller {
 
     /// One tick: takes in the newest slice, and ends what is over.
     pub(crate) fn run_switchback(&mut self, now: Moment, key: &RouteKey) {
-        let revision = self.newest_revision(&key.dependency);
+        let revision = self.rules.newest(key);
         let Some(route) = self.routes.get_mut(key) else {
             return;
         };

@@ -6,12 +6,12 @@ use hedgerow_protocol::units::as_millis;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 
-pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(as_millis(*value))
 }
 
 #[expect(clippy::ref_option, reason = "serde's signature")]
-pub(super) fn option<S: Serializer>(
+pub(crate) fn option<S: Serializer>(
     value: &Option<Duration>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -21,7 +21,7 @@ pub(super) fn option<S: Serializer>(
     }
 }
 
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Duration, D::Error> {
     let millis = f64::deserialize(deserializer)?;

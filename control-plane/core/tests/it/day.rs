@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hedgerow_core::Controller;
-use hedgerow_core::effect::{Effect, Restored};
+use hedgerow_core::effect::{Effect, Restored, RestoredPolicy};
 use hedgerow_core::event::{ConnectionId, Departure, Event, Settings};
 use hedgerow_core::moment::Moment;
 use hedgerow_protocol::ids::{Revision, RouteKey};
@@ -39,7 +39,12 @@ impl Day {
             ..Settings::default()
         };
         let restored = Restored {
-            policies: vec![(Revision(1), policy(), START)],
+            policies: vec![RestoredPolicy {
+                scope: policy().scope().clone(),
+                revision: Revision(1),
+                policy: Some(policy()),
+                since: START,
+            }],
             ..Restored::default()
         };
         let mut day = Self {

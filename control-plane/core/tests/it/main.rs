@@ -21,6 +21,7 @@ mod random;
 mod reports;
 mod restart;
 mod rollout;
+mod scopes;
 mod store;
 mod switchback;
 mod traffic;

@@ -156,10 +156,7 @@ fn c20_a_save_that_changes_nothing_makes_no_revision_and_no_push() {
         (world.pushes.len(), world.store.audit.len()),
         (pushes, rows)
     );
-    assert_eq!(
-        world.store.policies[&DependencyName::new("catalog").unwrap()].len(),
-        1
-    );
+    assert_eq!(world.store.policies[&"catalog".parse().unwrap()].len(), 1);
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn begin(world: &mut World, budget: f64) {
 }
 
 fn policy_view(world: &World) -> PolicyView {
-    world.snapshot().policies[&catalog()].clone()
+    world.snapshot().policies[&catalog().into()].clone()
 }
 
 fn rollout(world: &World) -> Option<RolloutView> {
@@ -156,7 +156,7 @@ fn u07_who_begins_is_the_same_each_time_and_another_for_another_dependency() {
             rollout,
         })
         .unwrap();
-    let view = &world.snapshot().policies[&name];
+    let view = &world.snapshot().policies[&name.into()];
     assert_eq!(view.rollout.as_ref().unwrap().base, Revision(0));
     let others: Vec<_> = world
         .agents

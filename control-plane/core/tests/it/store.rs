@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use hedgerow_core::effect::{
-    AlertState, AuditRow, KillState, ModeState, Record, Restored, RestoredRollout, RolloutState,
-    Transition,
+    AlertState, AuditRow, KillState, ModeState, Record, Restored, RestoredPolicy, RestoredRollout,
+    RolloutState, SilenceId, Transition,
 };
 use hedgerow_core::event::{Event, KillScope, WriteId};
 use hedgerow_core::moment::Moment;
-use hedgerow_core::view::Point;
+use hedgerow_core::view::{Acknowledgement, Point, SilenceView};
 use hedgerow_protocol::directive::{Directive, Mode};
-use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, RouteKey};
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 
 /// How the store answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,18 +30,24 @@ pub(crate) struct Store {
     pub(crate) waiting: VecDeque<(WriteId, Vec<Record>)>,
     pub(crate) epoch: Epoch,
     /// Every revision ever stored.
-    pub(crate) policies: BTreeMap<DependencyName, Vec<(Revision, Policy, Moment)>>,
+    pub(crate) policies: BTreeMap<PolicyScope, Vec<(Revision, Option<Policy>, Moment)>>,
     pub(crate) kills: BTreeMap<KillScope, KillState>,
     pub(crate) modes: BTreeMap<RouteKey, ModeState>,
     /// Every place in an order ever stored.
     pub(crate) sequences: BTreeMap<(RouteKey, ModeSequence), Mode>,
-    pub(crate) rollouts: BTreeMap<DependencyName, RolloutState>,
+    pub(crate) rollouts: BTreeMap<PolicyScope, RolloutState>,
     /// By the revision rolled out.
     pub(crate) trial_modes: BTreeMap<(RouteKey, Revision), ModeState>,
     pub(crate) transitions: Vec<Transition>,
     pub(crate) audit: Vec<AuditRow>,
     /// Every notice, in order: what receivers are told.
     pub(crate) notices: Vec<AlertState>,
+    /// Episodes that nobody was told of.
+    pub(crate) untold: BTreeMap<String, AlertState>,
+    pub(crate) acknowledgements: BTreeMap<String, Acknowledgement>,
+    pub(crate) silences: BTreeMap<SilenceId, SilenceView>,
+    /// Silences that were ended.
+    pub(crate) ended: Vec<SilenceId>,
     pub(crate) points: usize,
     /// Minutes kept for replay.
     pub(crate) minutes: Vec<(RouteKey, hedgerow_core::minute::Minute)>,
@@ -64,6 +70,10 @@ impl Default for Store {
             transitions: Vec::new(),
             audit: Vec::new(),
             notices: Vec::new(),
+            untold: BTreeMap::new(),
+            acknowledgements: BTreeMap::new(),
+            silences: BTreeMap::new(),
+            ended: Vec::new(),
             points: 0,
             minutes: Vec::new(),
             newest: BTreeMap::new(),
@@ -113,16 +123,15 @@ impl Store {
                     at,
                     ..
                 } => {
-                    let revisions = self
-                        .policies
-                        .entry(policy.dependency().clone())
-                        .or_default();
-                    assert!(
-                        revisions.iter().all(|(known, ..)| *known < revision),
-                        "revision {revision} was stored before"
-                    );
-                    revisions.push((revision, *policy, at));
+                    let scope = policy.scope().clone();
+                    self.revise(scope, revision, Some(*policy), at);
                 }
+                Record::PolicyRemoved {
+                    revision,
+                    scope,
+                    at,
+                    ..
+                } => self.revise(scope, revision, None, at),
                 Record::Kill(state) => {
                     self.kills.insert(state.scope.clone(), state);
                 }
@@ -136,16 +145,21 @@ impl Store {
                     self.trial_modes.insert(key, state);
                 }
                 Record::Rollout(state) => {
-                    self.rollouts.insert(state.dependency.clone(), state);
+                    self.rollouts.insert(state.scope.clone(), state);
                 }
-                Record::RolloutEnded(dependency) => {
-                    self.rollouts.remove(&dependency);
+                Record::RolloutEnded(scope) => {
+                    self.rollouts.remove(&scope);
                     self.trial_modes
-                        .retain(|(route, _), _| route.dependency != dependency);
+                        .retain(|(route, _), _| !scope.covers(route));
                 }
                 Record::Transition(transition) => self.transitions.push(transition),
                 Record::Audit(row) => self.audit.push(row),
-                Record::Alert(state) => self.notices.push(state),
+                record @ (Record::Alert(_)
+                | Record::AlertSilenced(_)
+                | Record::AlertTold { .. }
+                | Record::Silence(_)
+                | Record::SilenceEnded { .. }
+                | Record::Acknowledged { .. }) => self.commit_alert(record),
                 Record::History { route, point } => {
                     self.points += 1;
                     self.newest.insert(route, point);
@@ -159,6 +173,49 @@ impl Store {
         }
     }
 
+    fn revise(
+        &mut self,
+        scope: PolicyScope,
+        revision: Revision,
+        policy: Option<Policy>,
+        at: Moment,
+    ) {
+        let revisions = self.policies.entry(scope).or_default();
+        assert!(
+            revisions.iter().all(|(known, ..)| *known < revision),
+            "revision {revision} was stored before"
+        );
+        revisions.push((revision, policy, at));
+    }
+
+    /// The same, of alerts and silences.
+    fn commit_alert(&mut self, record: Record) {
+        match record {
+            Record::Alert(state) => {
+                // Of its end those are told who were told of the episode.
+                if state.resolved.is_none() || self.untold.remove(&state.id).is_none() {
+                    self.notices.push(state);
+                }
+            }
+            Record::AlertSilenced(state) => {
+                self.untold.insert(state.id.clone(), state);
+            }
+            Record::AlertTold { alert, .. } => {
+                assert!(self.untold.remove(&alert.id).is_some(), "told twice");
+                self.notices.push(alert);
+            }
+            Record::Silence(silence) => {
+                let known = self.silences.insert(silence.id, silence);
+                assert_eq!(known, None, "a number that was used before");
+            }
+            Record::SilenceEnded { id, .. } => self.ended.push(id),
+            Record::Acknowledged { alert, by } => {
+                self.acknowledgements.insert(alert, by);
+            }
+            other => unreachable!("{other:?}"),
+        }
+    }
+
     /// A place in a route's order stands for one mode for ever.
     fn place(&mut self, state: &ModeState) {
         let place = (state.route.clone(), state.sequence);
@@ -168,7 +225,7 @@ impl Store {
 
     fn restored_rollouts(&self) -> Vec<RestoredRollout> {
         let each = self.rollouts.values().map(|state| {
-            let revisions = self.policies.get(&state.dependency);
+            let revisions = self.policies.get(&state.scope);
             let base =
                 revisions.and_then(|all| all.iter().find(|(revision, ..)| *revision == state.base));
             let modes = self.trial_modes.iter();
@@ -176,7 +233,7 @@ impl Store {
                 base: base.map(|(_, policy, at)| (policy.clone(), *at)),
                 modes: modes
                     .filter(|((route, revision), _)| {
-                        route.dependency == state.dependency && *revision == state.revision
+                        state.scope.covers(route) && *revision == state.revision
                     })
                     .map(|(_, mode)| mode.clone())
                     .collect(),
@@ -200,12 +257,32 @@ impl Store {
             epoch: self.epoch,
             policies: self
                 .policies
-                .values()
-                .filter_map(|it| it.last().cloned())
+                .iter()
+                .filter_map(|(scope, all)| {
+                    let (revision, policy, since) = all.last()?.clone();
+                    Some(RestoredPolicy {
+                        scope: scope.clone(),
+                        revision,
+                        policy,
+                        since,
+                    })
+                })
                 .collect(),
             kills: self.kills.values().cloned().collect(),
             modes: self.modes.values().cloned().collect(),
-            alerts: firing.into_values().collect(),
+            alerts: firing
+                .into_values()
+                .chain(self.untold.values().cloned())
+                .collect(),
+            untold: self.untold.keys().cloned().collect(),
+            acknowledgements: self.acknowledgements.clone().into_iter().collect(),
+            silences: self
+                .silences
+                .values()
+                .filter(|it| !self.ended.contains(&it.id))
+                .cloned()
+                .collect(),
+            last_silence: self.silences.keys().last().copied().unwrap_or_default(),
             points: self.newest.clone().into_iter().collect(),
             switchbacks: self.switchbacks(),
             rollouts: self.restored_rollouts(),
@@ -237,9 +314,10 @@ impl Store {
         );
         let dependency = &directive.route.dependency;
         if stamp.revision.0 > 0 {
-            let known = self.policies.get(dependency);
+            let covering = self.policies.iter();
+            let mut covering = covering.filter(|(scope, _)| scope.covers(&directive.route));
             assert!(
-                known.is_some_and(|all| all.iter().any(|(it, ..)| *it == stamp.revision)),
+                covering.any(|(_, all)| all.iter().any(|(it, ..)| *it == stamp.revision)),
                 "{dependency}: revision {} is not stored",
                 stamp.revision
             );

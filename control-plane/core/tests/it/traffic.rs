@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hedgerow_protocol::ids::{ReplicaName, RouteKey};
 use hedgerow_protocol::latency::{Histogram, SparseHistogram};
-use hedgerow_protocol::report::{Attempts, Effective, ReplicaReport, RouteReport, Totals};
+use hedgerow_protocol::report::{Attempts, Effective, Refusal, ReplicaReport, RouteReport, Totals};
 use hedgerow_protocol::units::{Budget, Ratio};
 
 /// Calls of one agent in one second, spread evenly over four replicas.
@@ -17,8 +17,12 @@ pub(crate) struct Traffic {
     pub(crate) slow: f64,
     /// Share of primaries that fail.
     pub(crate) errors: f64,
-    /// Hedges sent, as a share of calls; half of them win.
+    /// Hedges sent, as a share of calls.
     pub(crate) hedged: f64,
+    /// Share of these that win.
+    pub(crate) won: f64,
+    /// Calls that the budget refused a hedge, as a share of calls.
+    pub(crate) refused: f64,
     /// All slow calls and errors are the first replica's.
     pub(crate) one_replica: bool,
 }
@@ -30,6 +34,8 @@ impl Traffic {
         slow: 0.05,
         errors: 0.0,
         hedged: 0.0,
+        won: 0.5,
+        refused: 0.0,
         one_replica: false,
     };
 
@@ -40,13 +46,16 @@ impl Traffic {
     pub(crate) fn totals(self) -> Totals {
         let crossed = self.share(self.slow).max(self.share(self.hedged));
         let hedged = self.share(self.hedged);
+        let mut refused = [0; Refusal::ALL.len()];
+        refused[Refusal::Budget as usize] = self.share(self.refused).min(crossed - hedged);
         Totals {
             started: self.calls,
             finished: self.calls,
             failed: self.share(self.errors),
             crossed,
             hedged,
-            won: hedged / 2,
+            won: (hedged as f64 * self.won) as u64,
+            refused,
             hedge_finished: hedged,
             primary_finished: self.calls,
             primary_errors: self.share(self.errors),

@@ -253,7 +253,8 @@ pub(crate) fn policy() -> Policy {
 }
 
 pub(crate) fn policy_with(change: impl FnOnce(&mut PolicyDraft)) -> Policy {
-    let mut draft: PolicyDraft = Policy::observing(DependencyName::new("catalog").unwrap()).into();
+    let mut draft: PolicyDraft =
+        Policy::observing(DependencyName::new("catalog").unwrap().into()).into();
     draft.intent = Intent::Hedge;
     change(&mut draft);
     draft.try_into().unwrap()

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use hedgerow_core::effect::{AlertState, KillState, ModeState, Record, Restored, Transition};
+use hedgerow_core::effect::{
+    AlertState, KillState, ModeState, Record, Restored, RestoredPolicy, Transition,
+};
 use hedgerow_core::event::KillScope;
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::Point;
-use hedgerow_protocol::ids::{DependencyName, Epoch, Revision, RouteKey};
-use hedgerow_protocol::policy::Policy;
+use hedgerow_protocol::ids::{Epoch, Revision, RouteKey};
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 
 /// The action under which the record has an agent that was left out.
 const QUARANTINED: &str = "agent.quarantine";
@@ -16,7 +18,7 @@ const QUARANTINED: &str = "agent.quarantine";
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     epoch: Epoch,
-    policies: BTreeMap<DependencyName, (Revision, Policy, Moment)>,
+    policies: BTreeMap<PolicyScope, RestoredPolicy>,
     kills: BTreeMap<KillScope, KillState>,
     modes: BTreeMap<RouteKey, ModeState>,
     points: BTreeMap<RouteKey, Point>,
@@ -38,9 +40,14 @@ impl Store {
                     at,
                     ..
                 } => {
-                    let dependency = policy.dependency().clone();
-                    self.policies.insert(dependency, (revision, *policy, at));
+                    self.revise(policy.scope().clone(), revision, Some(*policy), at);
                 }
+                Record::PolicyRemoved {
+                    revision,
+                    scope,
+                    at,
+                    ..
+                } => self.revise(scope, revision, None, at),
                 Record::Kill(state) => {
                     self.kills.insert(state.scope.clone(), state);
                 }
@@ -52,13 +59,18 @@ impl Store {
                     let into = row.action == QUARANTINED;
                     self.agents.push((row.at, into, row.reason));
                 }
-                // Nobody reads the record here, nothing is replayed, and no policy is rolled out.
+                // Nobody reads the record here, nothing is replayed, no policy is rolled out and
+                // nothing is silenced.
                 Record::Audit(_)
                 | Record::Minute { .. }
                 | Record::Rollout(_)
                 | Record::TrialMode { .. }
-                | Record::RolloutEnded(_) => {}
-                Record::Alert(state) => {
+                | Record::RolloutEnded(_)
+                | Record::Silence(_)
+                | Record::SilenceEnded { .. }
+                | Record::AlertTold { .. }
+                | Record::Acknowledged { .. } => {}
+                Record::Alert(state) | Record::AlertSilenced(state) => {
                     match self.alerts.iter_mut().find(|known| known.id == state.id) {
                         Some(known) => *known = state,
                         None => self.alerts.push(state),
@@ -70,6 +82,22 @@ impl Store {
                 Record::Epoch(epoch) => self.epoch = epoch,
             }
         }
+    }
+
+    fn revise(
+        &mut self,
+        scope: PolicyScope,
+        revision: Revision,
+        policy: Option<Policy>,
+        since: Moment,
+    ) {
+        let restored = RestoredPolicy {
+            scope: scope.clone(),
+            revision,
+            policy,
+            since,
+        };
+        self.policies.insert(scope, restored);
     }
 
     /// What a controller finds when it starts.
@@ -84,6 +112,7 @@ impl Store {
             switchbacks: Vec::new(),
             rollouts: Vec::new(),
             points: self.points.clone().into_iter().collect(),
+            ..Restored::default()
         }
     }
 }

@@ -5,6 +5,8 @@ use axum::response::IntoResponse as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::catch::Catch;
+use super::kinds::{alertmanager, email, made, made_with, pagerduty, slack, webhook};
 use super::sink::Sink;
 use super::{KEY, Post, firing, receiver, receiver_at};
 use crate::logged::Log;
@@ -90,4 +92,56 @@ async fn s08_s09_a_failed_notice_shows_neither_secret_nor_address_nor_answer() {
         !deliveries.contains(&address.port().to_string()),
         "{deliveries}"
     );
+}
+
+#[tokio::test]
+async fn s08_s09_no_kind_connects_inside_follows_a_redirect_or_shows_a_secret() {
+    let (inside, sink) = (Catch::start().await, Catch::start().await);
+    let target = format!("http://{}/", inside.address);
+    sink.answers(move |_| {
+        let location = [("location", target.clone())];
+        (StatusCode::TEMPORARY_REDIRECT, location, "canary-answer").into_response()
+    });
+    let named = format!("localhost:{}", sink.address.port());
+    let log = Log::default();
+    let _guard = log.capture();
+    let strict = [
+        ("alertmanager", alertmanager(&named)),
+        ("slack", slack(&named)),
+        ("pagerduty", pagerduty(&named)),
+        ("email", email(sink.address.port())),
+    ];
+    let mut receivers: Vec<_> = strict
+        .into_iter()
+        .map(|(name, kind)| made_with(name, kind, false, None))
+        .collect();
+    receivers.extend([
+        made("alertmanager-sent-on", alertmanager(sink.address)),
+        made("slack-sent-on", slack(sink.address)),
+        made("pagerduty-sent-on", pagerduty(sink.address)),
+        made("webhook-sent-on", webhook(sink.address)),
+    ]);
+    let names: Vec<String> = receivers.iter().map(|it| it.name().to_owned()).collect();
+    assert!(
+        !format!("{receivers:?}").contains("canary"),
+        "{receivers:?}"
+    );
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let post = Post::new(receivers).await;
+    post.write(firing("e1"), &names).await;
+    eventually("all were tried", async || {
+        let all = post.deliveries().await;
+        all.iter().all(|it| it.last_error.is_some())
+    })
+    .await;
+    for delivery in post.deliveries().await {
+        let (receiver, error) = (delivery.receiver, delivery.last_error.unwrap());
+        if receiver.ends_with("sent-on") {
+            assert_eq!(error, "answered 307", "{receiver}");
+        } else {
+            assert!(error.contains("allow_private"), "{receiver}: {error}");
+        }
+    }
+    assert!(inside.caught().is_empty());
+    assert!(!log.text().contains("canary"), "{}", log.text());
 }

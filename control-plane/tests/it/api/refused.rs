@@ -89,13 +89,18 @@ async fn what_is_not_there_or_cannot_be_asked_for_is_a_problem() {
         ("/api/v1/audit?dependency=%3Cb%3E", 422),
         ("/api/v1/audit?limit=x", 400),
         ("/api/v1/audit?befor=1", 400),
+        ("/api/v1/audit?since=yesterday", 422),
+        ("/api/v1/routes?state=gone", 422),
+        ("/api/v1/policies?after=%3Cb%3E", 422),
+        ("/api/v1/policies/cat*%20get", 422),
+        ("/api/v1/agents?limit=0", 422),
     ] {
         problem(send(&standing, &token, ("get", path), "", "").await, status).await;
     }
     let response = send(
         &standing,
         &token,
-        ("delete", "/api/v1/policies/catalog"),
+        ("patch", "/api/v1/policies/catalog"),
         "",
         "",
     )
@@ -158,11 +163,11 @@ async fn the_record_is_read_page_by_page() {
     loop {
         let path = format!("/api/v1/audit?dependency=catalog&limit=2{before}");
         let page = get(&standing, &token, &path).await;
-        for line in page["lines"].as_array().unwrap() {
+        for line in page["items"].as_array().unwrap() {
             reasons.push(line["reason"].as_str().unwrap().to_owned());
         }
-        match page["next"].as_i64() {
-            Some(next) => before = format!("&before={next}"),
+        match page["next"].as_str() {
+            Some(next) => before = format!("&after={next}"),
             None => break,
         }
     }

@@ -15,6 +15,8 @@ use crate::standing::Standing;
 fn filled(pattern: &str) -> String {
     pattern
         .replace("{dependency}", "catalog")
+        .replace("{scope}", "catalog")
+        .replace("{instance}", "0190b5a0-0000-7000-8000-000000000000")
         .replace("{operation}", "get")
         .replace("{name}", "app.css")
         .replace("{id}", "0123456789ab")
@@ -166,7 +168,8 @@ async fn s06_a_session_changes_nothing_from_another_site() {
             "/api/v1/kill?scope=everything&engaged=false&reason=x",
         )
         .header("cookie", format!("hedgerow_session={session}"));
-    assert_eq!(get.send().await.unwrap().status(), 405);
+    assert_eq!(get.send().await.unwrap().status(), 200);
+    assert_eq!(standing.engine.snapshot().kills.len(), 1, "it still stands");
 }
 
 /// An act, the least role for it, and what the least role gets: nobody has reported a route.
@@ -176,10 +179,18 @@ fn acts() -> Vec<(&'static str, &'static str, Value, Role, u16)> {
     const SWITCHBACK: &str = "/api/v1/routes/catalog/get/switchback";
     const ROLLOUT: &str = "/api/v1/policies/catalog/rollout";
     const ADVANCE: &str = "/api/v1/policies/catalog/rollout/advance";
+    const REVERT: &str = "/api/v1/policies/catalog/revert";
     const BUSY: &str = "/api/v1/dependencies/search/utilisation";
+    const TWICE: &str = "/api/v1/routes/catalog/get/duplicates";
+    const SILENCE: &str = "/api/v1/silences/77";
+    const ACKNOWLEDGE: &str = "/api/v1/alerts/none/acknowledge";
     let policy = json!({"intent": "hedge", "reason": "test"});
     let kill = json!({"scope": "everything", "engaged": true, "reason": "test"});
     let busy = json!({"utilisation": 0.5, "valid_s": 60});
+    let revert = json!({"revision": 1, "reason": "test"});
+    let twice = json!({"executed": 3, "over_s": 60});
+    let silence = json!({"minutes": 5, "reason": "test"});
+    let comment = json!({"comment": "test"});
     let reason = || json!({"reason": "test"});
     vec![
         ("put", "/api/v1/policies/catalog", policy, Role::Editor, 200),
@@ -191,6 +202,14 @@ fn acts() -> Vec<(&'static str, &'static str, Value, Role, u16)> {
         ("delete", ROLLOUT, reason(), Role::Operator, 404),
         ("post", ADVANCE, reason(), Role::Editor, 404),
         ("put", BUSY, busy, Role::Operator, 404),
+        ("post", REVERT, revert, Role::Editor, 200),
+        (
+            "delete",
+            "/api/v1/policies/catalog",
+            reason(),
+            Role::Editor,
+            200,
+        ),
         (
             "get",
             "/api/v1/operators",
@@ -240,6 +259,10 @@ fn acts() -> Vec<(&'static str, &'static str, Value, Role, u16)> {
             Role::Administrator,
             404,
         ),
+        ("put", TWICE, twice, Role::Operator, 404),
+        ("post", "/api/v1/silences", silence, Role::Operator, 200),
+        ("delete", SILENCE, reason(), Role::Operator, 404),
+        ("post", ACKNOWLEDGE, comment, Role::Operator, 404),
     ]
 }
 
@@ -291,14 +314,14 @@ async fn s12_an_act_and_its_line_of_the_record_are_written_together() {
     )
     .await;
     let body = get(&standing, &token, "/api/v1/audit?dependency=catalog").await;
-    let line = &body["lines"][0];
+    let line = &body["items"][0];
     assert_eq!(line["action"], "policy.set");
     assert_eq!(line["target"], "catalog");
     assert_eq!(line["actor"], json!({"name": "token:ci", "via": "api"}));
     assert_eq!(line["reason"], "we measured");
     let history = get(&standing, &token, "/api/v1/policies/catalog/history").await;
-    assert_eq!(history[0]["revision"], 1);
-    assert_eq!(history[0]["actor"]["name"], "token:ci");
+    assert_eq!(history["items"][0]["revision"], 1);
+    assert_eq!(history["items"][0]["actor"]["name"], "token:ci");
 }
 
 #[tokio::test]

@@ -58,8 +58,7 @@ impl Row {
             "hedging is off"
         };
         let budget = snapshot
-            .policies
-            .get(&view.route.dependency)
+            .policy_for(&view.route)
             .map_or(0.08, |p| p.policy.budget().get());
         Self {
             id: format!("r-{}", short_id(&view.route.to_string())),

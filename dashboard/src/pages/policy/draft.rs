@@ -1,11 +1,10 @@
 //! What was typed, kept as it was typed; what it comes to; and how two policies differ.
 
 use hedgerow_core::rollout::RolloutPlan;
-use hedgerow_protocol::ids::DependencyName;
 use hedgerow_protocol::limits::{ATTEMPTS_MAX, BUDGET_MAX};
 use hedgerow_protocol::policy::{
     ERROR_LIMIT_RANGE, GOAL_RANGE, HOLDOUT_MAX, Intent, PERCENTILE_RANGE, Policy, PolicyDraft,
-    PolicyErrors,
+    PolicyErrors, PolicyScope,
 };
 use serde::Deserialize;
 
@@ -107,9 +106,9 @@ impl Typed {
     }
 
     /// Reads the numbers, then hands them to the one check every way in goes through.
-    pub(super) fn check(&self, dependency: &DependencyName) -> Checked {
+    pub(super) fn check(&self, scope: &PolicyScope) -> Checked {
         let mut reader = Reader::default();
-        let draft = self.read(dependency, &mut reader);
+        let draft = self.read(scope, &mut reader);
         reader.rollout(&self.rollout);
         let Reader { mut errors } = reader;
         match Policy::try_from(draft) {
@@ -132,13 +131,18 @@ impl Typed {
     }
 
     /// The draft that was typed; what cannot be read keeps its default, and is noted.
-    fn read(&self, dependency: &DependencyName, reader: &mut Reader) -> PolicyDraft {
+    fn read(&self, scope: &PolicyScope, reader: &mut Reader) -> PolicyDraft {
         let between = |(low, high): (f64, f64)| format!("a number from {low} to {high}");
-        let base = PolicyDraft::from(Policy::observing(dependency.clone()));
+        let base = PolicyDraft::from(Policy::observing(scope.clone()));
         let budget = format!("a number above 0 and at most {BUDGET_MAX}");
         let holdout = between((0.0, HOLDOUT_MAX));
         PolicyDraft {
-            dependency: dependency.to_string(),
+            dependency: match scope {
+                PolicyScope::Pattern(pattern) => pattern.to_string(),
+                PolicyScope::Dependency(dependency) => dependency.to_string(),
+                PolicyScope::Operation(route) => route.dependency.to_string(),
+            },
+            operation: scope.operation().map(ToString::to_string),
             intent: reader.intent(&self.intent),
             percentile: reader
                 .number("percentile", &self.percentile, &between(PERCENTILE_RANGE))
@@ -290,16 +294,16 @@ mod tests {
     use super::*;
 
     fn typed() -> Typed {
-        Typed::from_policy(&Policy::observing(DependencyName::new("catalog").unwrap()))
+        Typed::from_policy(&Policy::observing("catalog".parse().unwrap()))
     }
 
     fn check(typed: &Typed) -> Checked {
-        typed.check(&DependencyName::new("catalog").unwrap())
+        typed.check(&"catalog".parse().unwrap())
     }
 
     #[test]
     fn a_policy_survives_the_form() {
-        let policy = Policy::observing(DependencyName::new("catalog").unwrap());
+        let policy = Policy::observing("catalog".parse().unwrap());
         assert_eq!(check(&typed()).policy, Some(policy));
     }
 

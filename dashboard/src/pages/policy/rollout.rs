@@ -7,10 +7,11 @@ use axum::Extension;
 use axum::extract::{Form, Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use hedgerow_core::view::{FleetSnapshot, RolloutView};
-use hedgerow_protocol::ids::{DependencyName, Revision};
+use hedgerow_protocol::ids::Revision;
+use hedgerow_protocol::policy::PolicyScope;
 use serde::Deserialize;
 
-use super::{Parts, Typed, base_policy, name, refused};
+use super::{Parts, Typed, base_policy, refused, scope_of};
 use crate::backend::{Backend, RolloutStep};
 use crate::format::{Figure, Time};
 use crate::fragment::Fragment;
@@ -55,8 +56,8 @@ struct Row {
 }
 
 impl Rollout {
-    pub(super) fn new(snapshot: &FleetSnapshot, dependency: &DependencyName) -> Self {
-        let policy = snapshot.policies.get(dependency);
+    pub(super) fn new(snapshot: &FleetSnapshot, scope: &PolicyScope) -> Self {
+        let policy = snapshot.policies.get(scope);
         let steps = policy.and_then(|policy| {
             let view = policy.rollout.as_ref()?;
             Some(Steps {
@@ -89,8 +90,8 @@ impl Rollout {
     }
 
     /// The share that has the new policy, as `5 %`.
-    pub(super) fn share(snapshot: &FleetSnapshot, dependency: &DependencyName) -> Option<String> {
-        let view = snapshot.policies.get(dependency)?.rollout.as_ref()?;
+    pub(super) fn share(snapshot: &FleetSnapshot, scope: &PolicyScope) -> Option<String> {
+        let view = snapshot.policies.get(scope)?.rollout.as_ref()?;
         Some(share_words(view.share))
     }
 }
@@ -112,11 +113,8 @@ fn stages(view: &RolloutView) -> Vec<(String, &'static str)> {
 }
 
 /// The page's parts for an open stream.
-pub(crate) fn fragments(snapshot: &FleetSnapshot, dependency: &DependencyName) -> Vec<Fragment> {
-    vec![Fragment::inner(
-        "rollout",
-        &Rollout::new(snapshot, dependency),
-    )]
+pub(crate) fn fragments(snapshot: &FleetSnapshot, scope: &PolicyScope) -> Vec<Fragment> {
+    vec![Fragment::inner("rollout", &Rollout::new(snapshot, scope))]
 }
 
 #[derive(Debug, Deserialize)]
@@ -131,14 +129,14 @@ pub(crate) struct StepForm {
     reason: String,
 }
 
-/// POST /dependencies/{dependency}/policy/rollout
+/// POST /policies/{scope}/rollout
 pub(crate) async fn step<B: Backend>(
     State(app): State<App<B>>,
     Extension(viewer): Extension<Viewer>,
-    Path(dependency): Path<String>,
+    Path(scope): Path<String>,
     Form(form): Form<StepForm>,
 ) -> Response {
-    let dependency = match name(&dependency) {
+    let scope = match scope_of(&scope) {
         Ok(name) => name,
         Err(response) => return *response,
     };
@@ -152,20 +150,20 @@ pub(crate) async fn step<B: Backend>(
         .backend
         .step_rollout(
             &viewer.operator,
-            dependency.clone(),
+            scope.clone(),
             expected.map(Revision),
             step,
             form.reason.trim(),
         )
         .await;
     match stepped {
-        Ok(_) => Redirect::to(&policy_address(&dependency)).into_response(),
+        Ok(_) => Redirect::to(&policy_address(&scope)).into_response(),
         Err(problem) => {
             let snapshot = app.backend.snapshot();
-            let typed = Typed::from_policy(&base_policy(&snapshot, &dependency));
-            let in_force = snapshot.policies.get(&dependency).map(|it| it.revision.0);
+            let typed = Typed::from_policy(&base_policy(&snapshot, &scope));
+            let in_force = snapshot.policies.get(&scope).map(|it| it.revision.0);
             let parts = Parts::new(typed, in_force);
-            refused(&app, &viewer, dependency, parts, &problem).await
+            refused(&app, &viewer, scope, parts, &problem).await
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::share::Lent;
 use crate::window::{Slice, Windows};
 
 fn policy(budget: f64) -> Policy {
-    let observing = Policy::observing(DependencyName::new("catalog").unwrap());
+    let observing = Policy::observing(DependencyName::new("catalog").unwrap().into());
     let draft = PolicyDraft {
         budget,
         ..observing.into()

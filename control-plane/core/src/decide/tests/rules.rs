@@ -89,7 +89,7 @@ fn b32_the_slower_of_two_is_never_the_one_that_is_not_named() {
 
 #[test]
 fn b28_a_hundred_agents_burst_no_more_than_one() {
-    let policy = Policy::observing(DependencyName::new("catalog").unwrap());
+    let policy = Policy::observing(DependencyName::new("catalog").unwrap().into());
     let windows = |rate| {
         ten(&Slice {
             totals: Totals {

@@ -115,7 +115,7 @@ impl Setup {
         service: impl Fn(f64, usize, bool, &mut Random) -> Fate + 'static,
     ) -> Self {
         let mut draft: PolicyDraft =
-            Policy::observing(DependencyName::new("catalog").unwrap()).into();
+            Policy::observing(DependencyName::new("catalog").unwrap().into()).into();
         draft.intent = Intent::Hedge;
         draft.probation = false;
         Self {

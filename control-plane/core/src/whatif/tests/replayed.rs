@@ -42,7 +42,8 @@ fn hour() -> Vec<Minute> {
 }
 
 fn policy(change: impl FnOnce(&mut PolicyDraft)) -> Policy {
-    let mut draft: PolicyDraft = Policy::observing(DependencyName::new("catalog").unwrap()).into();
+    let mut draft: PolicyDraft =
+        Policy::observing(DependencyName::new("catalog").unwrap().into()).into();
     draft.intent = Intent::Hedge;
     draft.holdout = 0.0;
     // Of what a call takes in the body nothing is to be hedged here.

@@ -174,7 +174,7 @@ fn p15_a_rollout_taken_back_is_one_alert_until_a_person_sets_a_policy_or_ten_min
     // A person who takes it back knows.
     let mut world = rolling();
     let order = Order::AbortRollout {
-        dependency: catalog(),
+        scope: catalog().into(),
         expected: None,
     };
     world.ordered(order).unwrap();
@@ -213,17 +213,11 @@ fn u07_what_all_alike_wait_for_takes_nothing_back_where_the_rest_observes() {
 fn u07_a_person_takes_it_back_or_on() {
     let mut world = rolling();
     let step = |back: bool, expected: u64| {
-        let (dependency, expected) = (catalog(), Some(Revision(expected)));
+        let (scope, expected) = (catalog().into(), Some(Revision(expected)));
         if back {
-            Order::AbortRollout {
-                dependency,
-                expected,
-            }
+            Order::AbortRollout { scope, expected }
         } else {
-            Order::AdvanceRollout {
-                dependency,
-                expected,
-            }
+            Order::AdvanceRollout { scope, expected }
         }
     };
     let stale = OrderError::Stale {
@@ -248,7 +242,7 @@ fn u07_a_person_takes_it_back_or_on() {
     );
     assert_eq!(
         world.ordered(step(true, 2)),
-        Err(OrderError::NoRollout(catalog()))
+        Err(OrderError::NoRollout(catalog().into()))
     );
 }
 
@@ -276,7 +270,7 @@ fn u07_another_policy_takes_a_rollouts_place() {
     let first = holders(&world, 4);
     world
         .ordered(Order::AdvanceRollout {
-            dependency: catalog(),
+            scope: catalog().into(),
             expected: None,
         })
         .unwrap();
@@ -362,7 +356,7 @@ fn p10_no_step_is_told_before_it_is_stored_and_a_failed_one_is_tried_again() {
 fn p05_the_numbers_of_a_rollout_that_was_taken_back_are_not_given_again() {
     let mut world = rolling();
     let order = Order::AbortRollout {
-        dependency: catalog(),
+        scope: catalog().into(),
         expected: None,
     };
     world.ordered(order).unwrap();
@@ -385,7 +379,7 @@ fn u07_a_share_found_worse_while_its_next_step_is_being_stored_goes_back_all_the
     let mut world = rolling();
     world.store.answers = Answers::Later;
     world.order(Order::AdvanceRollout {
-        dependency: catalog(),
+        scope: catalog().into(),
         expected: None,
     });
     let failing = Traffic {
