@@ -4,6 +4,7 @@
 )]
 
 mod access;
+mod access_page;
 mod agents;
 mod alerts;
 mod ask;
@@ -18,7 +19,6 @@ mod forms;
 mod fragments;
 mod frame;
 mod hostile;
-mod keys;
 mod kill;
 mod lately;
 mod live;
