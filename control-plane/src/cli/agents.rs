@@ -95,12 +95,12 @@ impl Held {
     }
 }
 
-fn colour(state: &str) -> Option<Colour> {
+fn colour(state: &str) -> Colour {
     match state {
-        "live" => Some(Colour::Good),
-        "stale" => Some(Colour::Warn),
-        "lost" => Some(Colour::Bad),
-        _ => Some(Colour::Faint),
+        "live" => Colour::Good,
+        "stale" => Colour::Warn,
+        "lost" => Colour::Bad,
+        _ => Colour::Faint,
     }
 }
 
@@ -123,7 +123,7 @@ fn table(agents: &[Value], now: u64, paint: Paint) -> String {
             Cell::new(agent.text_or_dash("/instance")),
             Cell::new(agent.text_or_dash("/zone")),
             Cell::new(agent.text_or_dash("/version")),
-            Cell::new(&state).coloured(colour(&state)),
+            Cell::new(&state).coloured(Some(colour(&state))),
             ago(now, agent.whole("/heard")),
             reported,
             Cell::new(format!("{}/{routes}", held.applied)).coloured(behind),

@@ -80,7 +80,10 @@ impl Tail {
             self.show(row)?;
         }
         let mut last = rows.iter().filter_map(|row| row.whole("/id")).max();
-        while self.follow {
+        if !self.follow {
+            return Ok(ExitCode::SUCCESS);
+        }
+        loop {
             tokio::time::sleep(FOLLOW_EVERY).await;
             match newer(&client, &path, last).await {
                 Ok(rows) => {
@@ -95,7 +98,6 @@ impl Tail {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(ExitCode::SUCCESS)
     }
 
     fn show(&self, row: &Value) -> anyhow::Result<()> {

@@ -197,22 +197,25 @@ impl Held {
             engaged,
             missing,
         } = self;
-        let text = if !engaged {
-            format!("the switch on {name} was taken off again meanwhile")
-        } else {
+        let text = if *engaged {
             let how = if changed { "is on" } else { "was on already" };
             let mut text = format!("the switch on {name} {how}: {n} of {m} agents hold it");
             if n < m {
                 text.push_str("; it stands, and these hear of it when they answer again:");
             }
             for agent in missing.iter().take(NAMED) {
-                text.push_str(&format!("\n  {agent}"));
+                text.push_str("\n  ");
+                text.push_str(agent);
             }
             if missing.len() > NAMED {
-                let more = agents_in_words(missing.len() - NAMED);
-                text.push_str(&format!("\n  and {more} more"));
+                let more = missing.len() - NAMED;
+                text.push_str("\n  and ");
+                text.push_str(&agents_in_words(more));
+                text.push_str(" more");
             }
             text
+        } else {
+            format!("the switch on {name} was taken off again meanwhile")
         };
         Shown {
             data: json!({

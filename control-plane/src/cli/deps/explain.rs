@@ -38,7 +38,7 @@ impl Explain {
             };
             let now = crate::cli::output::figures::now();
             let text = text(&route, kill.as_ref(), now, Paint::for_stdout());
-            Ok(Shown::fine(data(&route, kill), text))
+            Ok(Shown::fine(data(&route, kill.as_ref()), text))
         };
         self.watch.show(look).await
     }
@@ -57,7 +57,7 @@ fn kill_of(fleet: &Value, dependency: &str) -> Option<Value> {
     matching.first().map(|kill| (*kill).clone())
 }
 
-fn data(route: &Value, kill: Option<Value>) -> Value {
+fn data(route: &Value, kill: Option<&Value>) -> Value {
     json!({
         "route": route["route"],
         "mode": route["mode"],

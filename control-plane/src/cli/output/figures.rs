@@ -35,7 +35,7 @@ pub(in crate::cli) fn percent(share: f64) -> String {
 
 /// A share that is read from its far end: 99.97 is never shown as 100.
 pub(in crate::cli) fn success(share: f64) -> String {
-    if share >= 1.0 || share < 0.99 {
+    if !(0.99..1.0).contains(&share) {
         return percent(share);
     }
     // As many digits as it takes to tell it from all, at most four.

@@ -119,17 +119,18 @@ impl Revert {
         let body = json!({"revision": self.to, "reason": self.reason.reason});
         let client = self.connect.client()?;
         let answer = client.send(Method::POST, &path, &body, self.over).await?;
-        let text = match answer.body.is("/changed") {
-            true => format!(
+        let text = if answer.body.is("/changed") {
+            format!(
                 "{scope}: revision {} is in force, as {} was",
                 revision(&answer),
                 self.to
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "{scope}: nothing to change, revision {} is as {} was",
                 revision(&answer),
                 self.to
-            ),
+            )
         };
         self.output.show(&Shown::fine(answer.body, text))
     }

@@ -1,6 +1,8 @@
 //! What applying files would change: asked of the controller, policy by policy, before anything is
 //! changed.
 
+use std::fmt::Write as _;
+
 use hedgerow_protocol::policy::PolicyScope;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -125,10 +127,10 @@ impl Planned {
         {
             let after = paint.paint(Colour::Good, &shown(Some(after)));
             let before = paint.paint(Colour::Bad, &shown(Some(before)));
-            text.push_str(&format!("\n  {field:<width$}  {before} -> {after}"));
+            let _ = write!(text, "\n  {field:<width$}  {before} -> {after}");
         }
         if let Some(rollout) = self.entry.body.get("rollout") {
-            text.push_str(&format!("\n  in steps: {}", shown(Some(rollout))));
+            let _ = write!(text, "\n  in steps: {}", shown(Some(rollout)));
         }
         for note in &self.notes {
             text.push_str(&paint.paint(Colour::Warn, &format!("\n  note: {note}")));

@@ -192,9 +192,8 @@ impl<'a> Reader<'a> {
                 place: key.place,
                 problem,
             };
-            let name = match key.kind {
-                Kind::Scalar(Value::String(name)) => name,
-                _ => return Err(wrong("is no field's name: expected a word".into())),
+            let Kind::Scalar(Value::String(name)) = key.kind else {
+                return Err(wrong("is no field's name: expected a word".into()));
             };
             if name == "<<" {
                 let problem = "merges another mapping, which YAML 1.2 does not have: expected each field in each policy";
@@ -300,7 +299,7 @@ mod tests {
         let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
         for i in 1..12 {
             let before = format!("*a{}, ", i - 1).repeat(10);
-            bomb.push_str(&format!("a{i}: &a{i} [{before}]\n"));
+            bomb = format!("{bomb}a{i}: &a{i} [{before}]\n");
         }
         let wrong = documents(&bomb).unwrap_err();
         assert!(

@@ -163,6 +163,7 @@ async fn c19_b23_what_needs_a_person_is_said_with_what_to_do() {
              "routes": [{"sync": {"sync": "refused", "reason": "too old"}}]},
         ],
         "policies": [{"policy": {"dependency": "cart"}}],
+        "routes": [{"route": {"dependency": "catalog", "operation": "get"}, "words": "on"}],
     }));
     healthy(&controller, fleet);
     let ran = controller.run(&["check", "-o", "json"]).await;

@@ -85,6 +85,11 @@ async fn u10_alerts_are_listed_silenced_and_acknowledged() {
         controller.asked("POST /api/v1/alerts/ReplicaSlow-catalog-1/acknowledge")[0].body,
         json!({"comment": "on it", "minutes": 30})
     );
+}
+
+#[tokio::test]
+async fn u10_a_silence_says_what_for_how_long_and_why() {
+    let controller = Answering::start().await;
     for refused in [
         &["alerts", "silence", "--for", "2h", "--reason", "x"][..],
         &["alerts", "silence", "--every", "--for", "2h"],
