@@ -103,13 +103,12 @@ impl Overview {
     }
 
     fn now(&self) -> Vec<Now<'_>> {
-        let now = |row: &'_ Rendered| (row.gist, row.hash);
         self.rows
             .iter()
-            .map(|row| {
-                let (gist, hash) = now(row);
-                let id = row.id.as_str();
-                Now { id, gist, hash }
+            .map(|row| Now {
+                id: &row.id,
+                gist: row.gist,
+                hash: row.hash,
             })
             .collect()
     }
