@@ -53,7 +53,7 @@ pub(crate) struct State {
     pub(crate) history: Vec<PolicyRevision>,
     /// Of other policies that were changed here.
     pub(crate) histories: BTreeMap<PolicyScope, Vec<PolicyRevision>>,
-    /// The store cannot be read.
+    /// The store cannot be read; a route's history once only.
     pub(crate) store_away: bool,
     pub(crate) record: Vec<(i64, AuditRow)>,
     pub(crate) kills: Vec<KillState>,
@@ -462,10 +462,14 @@ impl Backend for Stage {
             return Err(StoreError("the disk is full".into()));
         }
         let snapshot = self.snapshot();
-        let view = snapshot.routes.get(&route);
-        let minutes = view.map(|view| lately::minutes(view, snapshot.at, last));
-        let minutes = minutes.unwrap_or_default();
-        Ok(hedgerow_core::whatif::replay(&minutes, &policy))
+        let replayed = tokio::task::spawn_blocking(move || {
+            let view = snapshot.routes.get(&route);
+            let minutes = view.map(|view| lately::minutes(view, snapshot.at, last));
+            hedgerow_core::whatif::replay(&minutes.unwrap_or_default(), &policy)
+        });
+        replayed
+            .await
+            .map_err(|error| StoreError(error.to_string()))
     }
 
     async fn history(
