@@ -116,11 +116,7 @@ impl App {
             engine.clock(),
             &leaving,
         );
-        resting.push(tokio::spawn(
-            identities
-                .clone()
-                .keep_fresh(auth.agent_tokens_changed(), leaving.clone()),
-        ));
+        resting.push(keep_fresh(&identities, &auth, &leaving));
         let at = http::At {
             http: http_at,
             grpc: grpc_at,
@@ -342,6 +338,12 @@ fn rest(
         tokio::spawn(notices),
         tokio::spawn(prune(store.clone(), clock, leaving.clone())),
     ]
+}
+
+/// Keeps agents' credentials as the store has them.
+fn keep_fresh(identities: &Identities, auth: &Auth, leaving: &CancellationToken) -> JoinHandle<()> {
+    let (identities, changed) = (identities.clone(), auth.agent_tokens_changed());
+    tokio::spawn(identities.keep_fresh(changed, leaving.clone()))
 }
 
 /// Lets go of old history now and then.

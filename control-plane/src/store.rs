@@ -11,6 +11,7 @@
 pub(crate) mod accounts;
 mod claim;
 mod error;
+mod history;
 mod minutes;
 mod open;
 pub(crate) mod outbox;
@@ -30,6 +31,7 @@ pub use accounts::{Account, ApiToken, role_name, role_named};
 pub use claim::Claim;
 pub use error::StoreError;
 pub use minutes::MINUTES_KEPT;
+pub(crate) use open::known_migrations;
 pub use prune::{HISTORY_KEPT, RESOLVED_KEPT};
 pub use tokens::{AgentToken, StoredAgentToken, sha256_hex};
 pub(crate) use tokens::{sha256, sha256_from_hex};

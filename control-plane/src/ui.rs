@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use hedgerow_core::effect::{AuditRow, SilenceDraft, SilenceId, Transition};
+use hedgerow_core::effect::{AlertState, AuditRow, SilenceDraft, SilenceId, Transition};
 use hedgerow_core::event::{KillScope, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
@@ -240,11 +240,25 @@ impl Backend for Ui {
 
     async fn history(
         &self,
-        _route: &RouteKey,
-        _since: Moment,
-        _points: u32,
+        route: &RouteKey,
+        since: Moment,
+        points: u32,
     ) -> Result<Vec<Point>, StoreError> {
-        Ok(Vec::new())
+        let until = self.engine.clock().now();
+        let course = self.store.history(route, since, until, points).await;
+        course.map_err(|e| unreadable(&e))
+    }
+
+    async fn past_alerts(
+        &self,
+        route: &RouteKey,
+        since: Moment,
+        limit: u32,
+    ) -> Result<Vec<AlertState>, StoreError> {
+        self.store
+            .past_alerts(route, since, limit.min(ROWS_MAX))
+            .await
+            .map_err(|e| unreadable(&e))
     }
 
     async fn silence(

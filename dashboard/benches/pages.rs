@@ -13,8 +13,12 @@
 mod big;
 #[path = "../tests/it/clients.rs"]
 mod clients;
+#[path = "../tests/it/doors.rs"]
+mod doors;
 #[path = "../tests/it/fleet.rs"]
 mod fleet;
+#[path = "../tests/it/lately.rs"]
+mod lately;
 #[path = "../tests/it/stage.rs"]
 mod stage;
 #[path = "../tests/it/told.rs"]

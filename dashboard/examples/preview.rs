@@ -18,6 +18,8 @@ mod clients;
 mod doors;
 #[path = "../tests/it/fleet.rs"]
 mod fleet;
+#[path = "../tests/it/lately.rs"]
+mod lately;
 #[path = "../tests/it/stage.rs"]
 mod stage;
 #[path = "../tests/it/told.rs"]
@@ -37,10 +39,11 @@ async fn main() -> std::io::Result<()> {
             ..FleetSnapshot::default()
         },
         Some("big") => big::snapshot,
-        _ => fleet::snapshot,
+        _ => |seconds| fleet::with_wider(fleet::snapshot(seconds)),
     };
     let stage = stage::Stage::new(at(0));
     stage.publish(at(0));
+    stage.state(|s| s.access = doors::somebody());
     let clock = stage.clone();
     tokio::spawn(async move {
         for second in 1.. {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::BoxStream;
-use hedgerow_core::effect::{AuditRow, OrderError, SilenceDraft, SilenceId, Transition};
+use hedgerow_core::effect::{
+    AlertState, AuditRow, OrderError, SilenceDraft, SilenceId, Transition,
+};
 use hedgerow_core::event::{Actor, KillScope};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
@@ -150,6 +152,14 @@ pub trait Backend: Clone + Send + Sync + 'static {
         since: Moment,
         points: u32,
     ) -> impl Future<Output = Result<Vec<Point>, StoreError>> + Send;
+
+    /// Alerts of a route that fired after a moment, or still do, newest first, at most `limit`.
+    fn past_alerts(
+        &self,
+        route: &RouteKey,
+        since: Moment,
+        limit: u32,
+    ) -> impl Future<Output = Result<Vec<AlertState>, StoreError>> + Send;
 
     /// Keeps notices of alerts that match from receivers, for a time.
     fn silence(

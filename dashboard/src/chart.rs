@@ -2,19 +2,27 @@
 //! writes them down.
 
 mod course;
+mod data;
+mod heat;
 mod scale;
 mod spark;
+mod whatif;
 
-pub(crate) use course::{alert_line, route_charts};
+pub(crate) use course::{Course, alert_line, route_plots, within_words};
+pub(crate) use data::CourseData;
+pub(crate) use heat::{CARRIED_BEYOND, Heat, heats};
 pub(crate) use spark::{Band, Spark};
+pub(crate) use whatif::{Curve, CurvePoint, Panels, replay_chart};
+
+use std::time::Duration;
 
 use askama::Template;
 use askama::filters::HtmlSafe;
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::MarkKind;
 
-use crate::format::{clock, clock_minutes, iso, significant};
-use scale::{Scale, nice_ticks, path, spread};
+use crate::format::{clock, iso, significant};
+use scale::{Scale, area, nice_ticks, path, spread, time_ticks};
 
 /// Widths at which text is drawn at its own size in a row of two, and of three.
 pub(crate) const WIDE: f64 = 660.0;
@@ -29,8 +37,10 @@ const BOTTOM: f64 = 22.0;
 const LABEL_STEP: f64 = 13.0;
 /// Least distance of two marks' signs.
 const SIGN_STEP: f64 = 10.0;
-/// The table behind the toggle has a row for each so many points.
-const TABLE_STEP: usize = 15;
+/// The table behind the toggle has so many rows at most.
+const TABLE_ROWS: u64 = 20;
+/// A line breaks where no point came for so many times the usual step.
+const GAP_STEPS: u64 = 3;
 
 /// One line of a chart.
 #[derive(Debug, Clone)]
@@ -51,12 +61,22 @@ pub(crate) struct Level {
     pub(crate) value: f64,
 }
 
+/// A range drawn under the lines: from at least to at most; no end: as far as the axis goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Area {
+    pub(crate) label: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) values: Vec<Option<(f64, Option<f64>)>>,
+}
+
 /// Something that happened, drawn upright.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
     pub(crate) at: Moment,
     pub(crate) kind: MarkKind,
     pub(crate) words: String,
+    /// Its record, or its alert.
+    pub(crate) href: String,
 }
 
 /// What a chart shows.
@@ -71,6 +91,7 @@ pub(crate) struct Plot {
     pub(crate) to: Moment,
     pub(crate) moments: Vec<Moment>,
     pub(crate) series: Vec<Series>,
+    pub(crate) areas: Vec<Area>,
     pub(crate) levels: Vec<Level>,
     pub(crate) events: Vec<Event>,
     /// Times in which hedging was off.
@@ -79,6 +100,10 @@ pub(crate) struct Plot {
     pub(crate) top: f64,
     /// [`WIDE`] or [`NARROW`].
     pub(crate) width: f64,
+    /// As `the last 10 minutes`.
+    pub(crate) over: &'static str,
+    /// Whether its marks are stops of the Tab key: those of one chart are, the others' are the same.
+    pub(crate) stops: bool,
 }
 
 /// A chart, laid out.
@@ -89,6 +114,7 @@ pub(crate) struct Chart {
     title: &'static str,
     unit: &'static str,
     summary: String,
+    areas: Vec<Line>,
     lines: Vec<Line>,
     levels: Vec<LevelLine>,
     labels: Vec<Label>,
@@ -105,6 +131,8 @@ pub(crate) struct Chart {
     wide: bool,
     bottom: String,
     empty: bool,
+    over: &'static str,
+    stops: bool,
 }
 
 impl HtmlSafe for Chart {}
@@ -141,6 +169,7 @@ struct MarkLine {
     class: &'static str,
     glyph: &'static str,
     words: String,
+    href: String,
 }
 
 #[derive(Debug, Clone)]
@@ -184,6 +213,7 @@ impl Plot {
             .iter()
             .all(|s| s.values.iter().all(Option::is_none));
         Chart {
+            areas: self.areas(&xs, &ys),
             lines: self.lines(&xs, &ys),
             levels: self
                 .levels
@@ -216,21 +246,71 @@ impl Plot {
             title: self.title,
             unit: self.unit,
             summary: self.summary,
+            over: self.over,
+            stops: self.stops,
             empty,
         }
     }
 
+    /// Whether the line breaks before a point: nothing was known for a while.
+    fn breaks(&self) -> Vec<bool> {
+        let ms = |i: usize| self.moments[i].as_millis();
+        let mut steps: Vec<u64> = (1..self.moments.len())
+            .map(|i| ms(i).saturating_sub(ms(i - 1)))
+            .collect();
+        let gaps = steps.clone();
+        steps.sort_unstable();
+        let usual = steps.get(steps.len() / 2).copied().unwrap_or(0);
+        let wide = |gap: u64| gap > usual.saturating_mul(GAP_STEPS);
+        [false]
+            .into_iter()
+            .chain(gaps.into_iter().map(wide))
+            .collect()
+    }
+
     fn lines(&self, xs: &Scale, ys: &Scale) -> Vec<Line> {
+        let breaks = self.breaks();
+        let points = |series: &Series| {
+            let mut out = Vec::with_capacity(series.values.len());
+            for ((at, value), broken) in self.moments.iter().zip(&series.values).zip(&breaks) {
+                if *broken {
+                    out.push(None);
+                }
+                out.push(value.map(|v| (xs.at(at.as_millis() as f64), ys.at(v))));
+            }
+            out
+        };
         self.series
             .iter()
             .map(|series| Line {
                 class: series.class,
-                path: path(
-                    self.moments
-                        .iter()
-                        .zip(&series.values)
-                        .map(|(at, value)| value.map(|v| (xs.at(at.as_millis() as f64), ys.at(v)))),
-                ),
+                path: path(points(series).into_iter()),
+            })
+            .filter(|line| !line.path.is_empty())
+            .collect()
+    }
+
+    fn areas(&self, xs: &Scale, ys: &Scale) -> Vec<Line> {
+        let breaks = self.breaks();
+        let end = |y: f64| y.clamp(TOP, HEIGHT - BOTTOM);
+        let points = |it: &Area| {
+            let mut out = Vec::with_capacity(it.values.len());
+            for ((at, value), broken) in self.moments.iter().zip(&it.values).zip(&breaks) {
+                if *broken {
+                    out.push(None);
+                }
+                out.push(value.map(|(low, high)| {
+                    let high = high.map_or(TOP, |high| end(ys.at(high)));
+                    (xs.at(at.as_millis() as f64), end(ys.at(low)), high)
+                }));
+            }
+            out
+        };
+        self.areas
+            .iter()
+            .map(|it| Line {
+                class: it.class,
+                path: area(&points(it)),
             })
             .filter(|line| !line.path.is_empty())
             .collect()
@@ -270,13 +350,12 @@ impl Plot {
     }
 
     fn x_ticks(&self, xs: &Scale) -> Vec<Tick> {
-        let step_ms = if self.width >= WIDE { 60_000 } else { 120_000 };
-        let first = self.from.as_millis().div_ceil(step_ms) * step_ms;
-        (first..=self.to.as_millis())
-            .step_by(step_ms as usize)
-            .map(|ms| Tick {
-                at: scale::px(xs.at(ms as f64)),
-                text: clock_minutes(Moment::from_millis(ms)),
+        let room = self.width - LEFT - RIGHT;
+        time_ticks(self.from, self.to, room)
+            .into_iter()
+            .map(|(at, text)| Tick {
+                at: scale::px(xs.at(at.as_millis() as f64)),
+                text,
             })
             .collect()
     }
@@ -291,18 +370,14 @@ impl Plot {
                 // Signs of what happened at once stand side by side.
                 let sign = x.max(last + SIGN_STEP);
                 last = sign;
-                let (class, glyph) = match event.kind {
-                    MarkKind::Policy => ("policy", "◆"),
-                    MarkKind::Mode => ("mode", "■"),
-                    MarkKind::Alert => ("alert", "▲"),
-                    MarkKind::Agent => ("alert", "●"),
-                };
+                let (class, glyph) = sign_of(event.kind);
                 MarkLine {
                     x: scale::px(x),
                     sign: scale::px(sign),
                     class,
                     glyph,
-                    words: format!("{} {}", clock(event.at), event.words),
+                    words: format!("{} {}", self.clock(event.at), event.words),
+                    href: event.href.clone(),
                 }
             })
             .collect()
@@ -324,13 +399,30 @@ impl Plot {
             .collect()
     }
 
+    /// The time of day, with the day where the chart is longer than one.
+    fn clock(&self, at: Moment) -> String {
+        if self.to.since(self.from) > Duration::from_hours(25) {
+            crate::format::date(at)
+        } else {
+            clock(at)
+        }
+    }
+
     fn rows(&self) -> Vec<Row> {
-        // Newest first, as one looks for what is happening now.
+        let span = self.to.since(self.from).as_millis() as u64;
+        let step = span.div_ceil(TABLE_ROWS).max(1);
+        let turn = |i: usize| self.moments[i].as_millis() / step;
+        // The last of each step of time: a row stays as it is until a new one comes, and an open page
+        // has a row to write, not a table. Newest first, as one looks for what is happening now.
         (0..self.moments.len())
             .rev()
-            .step_by(TABLE_STEP)
+            .filter(|i| {
+                self.moments
+                    .get(i + 1)
+                    .is_some_and(|_| turn(*i) != turn(i + 1))
+            })
             .map(|i| Row {
-                time: clock(self.moments[i]),
+                time: self.clock(self.moments[i]),
                 iso: iso(self.moments[i]),
                 cells: self
                     .series
@@ -345,6 +437,16 @@ impl Plot {
                     .collect(),
             })
             .collect()
+    }
+}
+
+/// A mark's class and glyph.
+pub(crate) const fn sign_of(kind: MarkKind) -> (&'static str, &'static str) {
+    match kind {
+        MarkKind::Policy => ("policy", "◆"),
+        MarkKind::Mode => ("mode", "■"),
+        MarkKind::Alert => ("alert", "▲"),
+        MarkKind::Agent => ("agent", "●"),
     }
 }
 

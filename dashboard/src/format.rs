@@ -238,6 +238,11 @@ pub(crate) fn clock_minutes(at: Moment) -> String {
     strftime(at, "%H:%M")
 }
 
+/// `Mar 1`, UTC.
+pub(crate) fn day(at: Moment) -> String {
+    strftime(at, "%b %-d")
+}
+
 /// `2026-03-01 14:03:07 UTC`.
 pub(crate) fn date(at: Moment) -> String {
     strftime(at, "%Y-%m-%d %H:%M:%S UTC")

@@ -56,6 +56,9 @@ pub(crate) struct Fragment {
     pub(crate) html: String,
     /// Whether it has to be sent.
     pub(crate) when: When,
+    /// Put in place whole, not morphed: for what is long, wholly new each time, and holds nothing that
+    /// a person could have touched.
+    pub(crate) whole: bool,
 }
 
 /// Whether a part has to be sent.
@@ -75,6 +78,7 @@ impl Fragment {
             outer: false,
             html: render(template),
             when: When::Changed,
+            whole: false,
         }
     }
 
@@ -85,6 +89,15 @@ impl Fragment {
             outer: false,
             html: html.into(),
             when: When::Changed,
+            whole: false,
+        }
+    }
+
+    /// What is in the element `id`, put in place whole.
+    pub(crate) fn whole(id: impl Into<String>, template: &impl Template) -> Self {
+        Self {
+            whole: true,
+            ..Self::inner(id, template)
         }
     }
 
@@ -105,10 +118,10 @@ impl Fragment {
     pub(crate) fn write(&self, out: &mut String) {
         out.push_str("<hx-partial hx-target=\"#");
         out.push_str(&self.id);
-        out.push_str(if self.outer {
-            "\" hx-swap=\"outerMorph\">"
-        } else {
-            "\" hx-swap=\"innerMorph\">"
+        out.push_str(match (self.whole, self.outer) {
+            (true, _) => "\" hx-swap=\"innerHTML\">",
+            (false, true) => "\" hx-swap=\"outerMorph\">",
+            (false, false) => "\" hx-swap=\"innerMorph\">",
         });
         out.push_str(&self.html);
         out.push_str("</hx-partial>\n");

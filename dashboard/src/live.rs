@@ -5,7 +5,6 @@ mod open;
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -10,6 +10,7 @@ pub(crate) mod frame;
 pub(crate) mod kill;
 pub(crate) mod login;
 pub(crate) mod overview;
+pub(crate) mod policies;
 pub(crate) mod policy;
 pub(crate) mod receivers;
 pub(crate) mod record;

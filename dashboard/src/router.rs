@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 
 use crate::backend::Backend;
 use crate::pages::{
-    access, agents, alerts, controller, dependency, error, kill, login, overview, policy,
+    access, agents, alerts, controller, dependency, error, kill, login, overview, policies, policy,
     receivers, record,
 };
 use crate::{assets, guard, live};
@@ -71,14 +71,18 @@ routes! {
         get "/" => overview::page::<B>,
         get "/live" => live::stream::<B>,
         get "/dependencies/{dependency}/{operation}" => dependency::page::<B>,
+        get "/dependencies/{dependency}/{operation}/course" => dependency::course::data::<B>,
         post "/release" => dependency::release::<B>,
         post "/accept-base" => dependency::accept_base::<B>,
         post "/switchback" => dependency::switchback::start::<B>,
         post "/switchback/stop" => dependency::switchback::stop::<B>,
+        get "/policies" => policies::page::<B>,
         get "/policies/{scope}" => policy::page::<B>,
         post "/policies/{scope}" => policy::save::<B>,
         post "/policies/{scope}/check" => policy::check::<B>,
+        post "/policies/{scope}/replay" => policy::replayed::<B>,
         post "/policies/{scope}/revert" => policy::revert::<B>,
+        post "/policies/{scope}/remove" => policy::remove::<B>,
         post "/policies/{scope}/rollout" => policy::rollout::step::<B>,
         get "/kill" => kill::page::<B>,
         post "/kill" => kill::throw::<B>,

@@ -11,7 +11,7 @@
 //! | HedgingDisabled | off or probing by the controller for another reason | the same | | |
 //! | ReplicaSlow, ReplicaFailing | the replica is named | it is not | | 5 s, 10 s |
 //! | RolloutReverted | the controller took a rollout back | 10 min later, or at the next policy | | |
-//! | LowWinRate | hedges win under half as often as independent ones would | over 0.65 of it, or observing | 100 hedges in 2 min | 2 min, 2 min |
+//! | LowWinRate | hedges answer under half as often as independent ones would, so that few can win | over 0.65 times, or observing | 20 answers expected a test, 30 s | 2 min, 2 min |
 //! | BudgetExhausted | the budget refuses over half of the crossed calls | under a quarter, or observing | 50 crossed in 1 min | 2 min, 1 min |
 //! | AgentsStale | over a tenth of the agents, and two, are lost, silent or behind | under a twentieth, and one lives | 3 agents | 2 heartbeats, the same |
 //! | PolicyRefused | two agents refuse what they are to hold | none does, and one holds it | | 1 heartbeat, the same |

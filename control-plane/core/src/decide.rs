@@ -38,7 +38,8 @@ use hedgerow_protocol::units::{Budget, Ratio, Threshold};
 use all_slow::Phase;
 pub use arming::Armed;
 use budget::Phi;
-pub use conditions::{Conditions, Wins};
+pub(crate) use conditions::Answers;
+pub use conditions::Conditions;
 use goal::{Aim, InForce};
 use latch::{Findings, Verdict};
 use primaries::{Healthy, Present, Primaries};
@@ -168,6 +169,8 @@ pub fn decide(
     let again = if is_new {
         let again = learn(windows, present.as_ref(), policy, situation, &mut memory);
         ask_what_it_wins(route, windows, policy, situation.now, &mut memory);
+        let test = memory.shared.test().map(|(test, _)| test);
+        memory.answers.follow(windows, test);
         again
     } else {
         None
@@ -205,7 +208,7 @@ pub fn decide(
             .map(|(name, entry)| (name.clone(), entry.named))
             .collect(),
         probation: probation(windows, policy, situation, &memory),
-        conditions: Conditions::of(windows, figures.as_ref()),
+        conditions: Conditions::of(windows, figures.as_ref(), memory.answers),
         figures,
         no_data,
         words: reasons.words,

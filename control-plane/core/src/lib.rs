@@ -19,6 +19,7 @@ mod pools;
 mod publish;
 mod push;
 mod quarantine;
+mod replicas;
 pub mod rollout;
 mod route;
 mod rules;

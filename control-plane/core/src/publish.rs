@@ -17,6 +17,7 @@ use crate::event::Departure;
 use crate::fleet::{Agent, AgentRoute};
 use crate::moment::Moment;
 use crate::orders::covers;
+use crate::replicas;
 use crate::route::{COURSE_MAX, Route};
 use crate::stagger::stagger;
 use crate::view::{
@@ -243,6 +244,8 @@ impl Controller {
     /// the store.
     pub(crate) fn draw_courses(&mut self, now: Moment) {
         let turns = POINT_EACH.div_duration_f64(self.settings.tick).round() as u64;
+        let column_turns = replicas::COLUMN_EACH.div_duration_f64(self.settings.tick);
+        let column_turns = (column_turns.round() as u64).max(1);
         let mut stored = Vec::new();
         let may_store = self.writes.points_pending() < POINTS_PENDING_MAX;
         for (key, route) in &mut self.routes {
@@ -264,6 +267,9 @@ impl Controller {
             course.push(point);
             route.course = Arc::new(course);
             route.replicas = replica_views(route);
+            if (self.tick.0 + stagger(key)).is_multiple_of(column_turns) {
+                replicas::draw(route, now, column_turns);
+            }
             if may_store
                 && route
                     .stored_point
@@ -311,6 +317,7 @@ fn route_view(key: &RouteKey, stamp: Stamp, route: &Route) -> RouteView {
         replicas: route.replicas.clone(),
         course: Arc::clone(&route.course),
         brief: route.brief.points(),
+        replica_course: Arc::clone(&route.replica_course),
         marks: route.marks.iter().cloned().collect(),
         totals: route.totals,
         seconds_over_budget: route.seconds_over_budget,
@@ -342,9 +349,25 @@ fn point(at: Moment, figures: Option<&Figures>, mode: Mode) -> Point {
         demand: it.demand,
         win_rate: it.win_rate,
         error_rate: it.error_rate,
+        treated_p95_ms: it.treated_p95.map(short_millis),
+        holdout_p95_ms: it.holdout_p95.map(short_millis),
+        holdout_p99_low_ms: it.holdout_p99_within.map(|it| short_millis(it.low)),
+        holdout_p99_high_ms: it
+            .holdout_p99_within
+            .and_then(|it| it.high)
+            .map(short_millis),
+        holdout_calls: it
+            .holdout_p99
+            .map(|_| u32::try_from(it.holdout_calls).unwrap_or(u32::MAX)),
+        refused: it.refused,
         hedging: mode.hedges(),
         base_ms: None,
     }
+}
+
+/// Milliseconds, as exact as a chart can show.
+fn short_millis(value: Duration) -> f32 {
+    as_millis(value) as f32
 }
 
 /// The route's replicas over the last minute at most: the named ones first, then by name.

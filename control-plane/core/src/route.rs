@@ -20,7 +20,7 @@ use crate::rollout::{Share, Trial};
 use crate::share::Lent;
 use crate::start::Starters;
 use crate::switchback::Switchbacks;
-use crate::view::{Mark, Point, ReplicaView, RouteView};
+use crate::view::{Mark, Point, ReplicaCourse, ReplicaView, RouteView};
 use crate::window::{Slice, Windows};
 
 /// Points of a course kept: 10 minutes of one each 2 s.
@@ -145,6 +145,7 @@ pub(crate) struct Route {
     /// The minute under way, for replay.
     pub(crate) minute: Open,
     pub(crate) replicas: Vec<ReplicaView>,
+    pub(crate) replica_course: Arc<ReplicaCourse>,
     pub(crate) marks: VecDeque<Mark>,
     pub(crate) transitions: VecDeque<Transition>,
     pub(crate) switchbacks: Switchbacks,
@@ -205,6 +206,7 @@ impl Route {
             stored_point: None,
             minute: Open::default(),
             replicas: Vec::new(),
+            replica_course: Arc::default(),
             marks: VecDeque::new(),
             transitions: VecDeque::new(),
             switchbacks: Switchbacks::default(),

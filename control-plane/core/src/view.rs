@@ -7,12 +7,15 @@
 
 mod agent;
 mod alert;
+mod course;
 mod duplicates;
 mod gain;
 pub(crate) mod millis;
 mod quarantine;
+mod replicas;
 mod rollout;
 mod switchback;
+mod thin;
 mod utilisation;
 
 use std::collections::BTreeMap;
@@ -22,7 +25,7 @@ use std::time::Duration;
 use hedgerow_protocol::directive::{Mode, Stamp};
 use hedgerow_protocol::ids::{Epoch, InstanceId, ReplicaName, Revision, RouteKey, ZoneName};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
-use hedgerow_protocol::report::Totals;
+use hedgerow_protocol::report::{Refusal, Totals};
 use serde::{Deserialize, Serialize};
 
 use crate::effect::{KillState, Transition};
@@ -30,11 +33,14 @@ use crate::moment::Moment;
 
 pub use agent::{AgentRouteView, AgentState, AgentView, Sync};
 pub use alert::{Acknowledgement, AlertPhase, AlertRule, AlertView, SilenceView};
+pub use course::{Interval, Point};
 pub use duplicates::DuplicatesView;
 pub use gain::{NoGain, PoolView};
 pub use quarantine::QuarantineView;
+pub use replicas::{BadReplica, ReplicaCell, ReplicaColumn, ReplicaCourse, Together, Unlike};
 pub use rollout::{GuardFigure, RolloutView};
 pub use switchback::{ArmView, DifferenceView, RoundView, SwitchbackResult, SwitchbackView};
+pub use thin::Thinner;
 pub use utilisation::UtilisationView;
 
 /// The fleet at one moment.
@@ -166,6 +172,8 @@ pub struct RouteView {
     /// p99 and hedge rate, and whether hedging was allowed all the time. Not in the JSON.
     #[serde(skip)]
     pub brief: Arc<Vec<Point>>,
+    /// The last 15 minutes of each replica, a column each 10 s.
+    pub replica_course: Arc<ReplicaCourse>,
     /// What happened in that time, oldest first.
     pub marks: Vec<Mark>,
     /// Counted by the fleet since this controller started.
@@ -256,6 +264,18 @@ pub struct Figures {
     pub holdout_p99: Option<Duration>,
     /// How many held-out calls that rests on, over the last minute.
     pub holdout_calls: u64,
+    /// How many treated calls `treated_p99` rests on, over the last minute.
+    pub treated_calls: u64,
+    /// See `treated_p99`.
+    #[serde(rename = "treated_p95_ms", serialize_with = "millis::option")]
+    pub treated_p95: Option<Duration>,
+    /// See `holdout_p99`.
+    #[serde(rename = "holdout_p95_ms", serialize_with = "millis::option")]
+    pub holdout_p95: Option<Duration>,
+    /// Where `treated_p99` lies with 95 % confidence.
+    pub treated_p99_within: Option<Interval>,
+    /// Where `holdout_p99` lies with 95 % confidence.
+    pub holdout_p99_within: Option<Interval>,
     /// Hedges sent / eligible calls started.
     pub hedge_rate: Option<f64>,
     /// Calls that crossed on replicas not named, times q / eligible calls started.
@@ -268,6 +288,8 @@ pub struct Figures {
     pub error_rate: Option<f64>,
     /// Crossed calls refused by the budget / crossed calls.
     pub refused_by_budget: Option<f64>,
+    /// Crossed calls not hedged / crossed calls, by [`Refusal`] in the order of [`Refusal::ALL`].
+    pub refused: Option<[f32; Refusal::ALL.len()]>,
     /// When a call may be hedged.
     #[serde(rename = "threshold_ms", serialize_with = "millis::option")]
     pub threshold: Option<Duration>,
@@ -288,48 +310,6 @@ pub struct Figures {
     /// How busy the dependency is, 0 to 1, where that was told and still holds: `budget` is scaled
     /// by it.
     pub utilisation: Option<f64>,
-}
-
-/// One point of a route's course.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// When.
-    pub at: Moment,
-    /// Eligible calls a second.
-    pub calls_per_s: f64,
-    /// Milliseconds.
-    pub p50_ms: Option<f64>,
-    /// Milliseconds.
-    pub p95_ms: Option<f64>,
-    /// Milliseconds.
-    pub p99_ms: Option<f64>,
-    /// What callers of treated calls waited, milliseconds.
-    pub treated_p99_ms: Option<f64>,
-    /// What callers of held-out calls waited, milliseconds.
-    pub holdout_p99_ms: Option<f64>,
-    /// Milliseconds.
-    pub threshold_ms: Option<f64>,
-    /// The median that counts as normal speed, milliseconds; kept over a restart.
-    #[serde(default)]
-    pub base_ms: Option<f64>,
-    /// Hedges sent / eligible calls started.
-    pub hedge_rate: Option<f64>,
-    /// See [`Figures::demand`].
-    pub demand: Option<f64>,
-    /// Hedges that answered first / hedges sent.
-    pub win_rate: Option<f64>,
-    /// Primary errors / primaries finished.
-    pub error_rate: Option<f64>,
-    /// Whether hedging was allowed (on or probing).
-    pub hedging: bool,
-}
-
-impl Point {
-    /// [`Point::base_ms`], where it is a length of time: it comes from a file.
-    pub(crate) fn base(&self) -> Option<Duration> {
-        let base = Duration::try_from_secs_f64(self.base_ms? / 1e3).ok()?;
-        (!base.is_zero()).then_some(base)
-    }
 }
 
 /// Something to mark on a chart.

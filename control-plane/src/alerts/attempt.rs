@@ -61,11 +61,14 @@ impl AttemptError {
     }
 }
 
-/// Whether an error is one of encryption. An I/O error hides what it wraps from `source`.
+/// Whether an error is one of encryption. I/O errors hide what they wrap from `source`, and wrap each
+/// other.
 pub(super) fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
+    if error.is::<rustls::Error>() {
+        return true;
+    }
     let wrapped = error
         .downcast_ref::<std::io::Error>()
-        .and_then(std::io::Error::get_ref)
-        .and_then(|it| it.downcast_ref::<rustls::Error>());
-    error.is::<rustls::Error>() || wrapped.is_some()
+        .and_then(std::io::Error::get_ref);
+    wrapped.is_some_and(|it| is_of_tls(it))
 }

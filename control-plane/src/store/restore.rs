@@ -203,7 +203,7 @@ fn point(row: &SqliteRow) -> Result<(RouteKey, Point), StoreError> {
     Ok((route, point))
 }
 
-fn alert(row: &SqliteRow) -> Result<AlertState, StoreError> {
+pub(super) fn alert(row: &SqliteRow) -> Result<AlertState, StoreError> {
     const TABLE: &str = "alerts";
     let id: String = row.try_get("id")?;
     let rule: AlertRule = named(TABLE, &id, row.try_get("rule")?)?;

@@ -1,6 +1,16 @@
 //! Numbers to positions.
 
 use std::fmt::Write as _;
+use std::time::Duration;
+
+use hedgerow_core::moment::Moment;
+
+use crate::format::{clock_minutes, day};
+
+/// Least distance of two times on an axis, pixels.
+const TIME_STEP: f64 = 52.0;
+/// Steps between times on an axis, minutes.
+const TIME_STEPS_MIN: [u64; 12] = [1, 2, 5, 10, 15, 30, 60, 120, 240, 720, 1_440, 10_080];
 
 /// A linear scale.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +86,41 @@ fn close_dot(out: &mut String, lone: Option<(f64, f64)>) {
     }
 }
 
+/// Closed shapes between a lower and an upper line, one for each stretch without a gap: x, low, high.
+pub(super) fn area(points: &[Option<(f64, f64, f64)>]) -> String {
+    let mut out = String::new();
+    for stretch in points.split(Option::is_none).filter(|it| it.len() > 1) {
+        let there = stretch.iter().flatten();
+        let back = stretch.iter().rev().flatten();
+        let upper = there.map(|(x, _, high)| (*x, *high));
+        let lower = back.map(|(x, low, _)| (*x, *low));
+        for (i, (x, y)) in upper.chain(lower).enumerate() {
+            let command = if i == 0 { 'M' } else { 'L' };
+            let _ = write!(out, "{command}{} {}", px(x), px(y));
+        }
+        out.push('Z');
+    }
+    out
+}
+
+/// Round times within a span, as many as there is room for, each with its words: of days the date.
+pub(super) fn time_ticks(from: Moment, to: Moment, room: f64) -> Vec<(Moment, String)> {
+    let span_min = to.since(from).as_secs_f64() / 60.0;
+    let fits = |step: u64| span_min / step as f64 * TIME_STEP <= room;
+    let step = TIME_STEPS_MIN.into_iter().find(|step| fits(*step));
+    let step_ms = step.unwrap_or(10_080) * 60_000;
+    let first = from.as_millis().div_ceil(step_ms) * step_ms;
+    (first..=to.as_millis())
+        .step_by(usize::try_from(step_ms).unwrap_or(usize::MAX))
+        .map(|ms| {
+            let at = Moment::from_millis(ms);
+            let midnight = ms.is_multiple_of(Duration::from_hours(24).as_millis() as u64);
+            let text = if midnight { day(at) } else { clock_minutes(at) };
+            (at, text)
+        })
+        .collect()
+}
+
 /// A coordinate to a tenth of a pixel, as short as it can be.
 pub(super) fn px(value: f64) -> String {
     let tenths = (value * 10.0).round();
@@ -133,6 +178,35 @@ mod tests {
             None,
         ];
         assert_eq!(path(points.into_iter()), "M0 1L1 2M3 4h.01");
+    }
+
+    #[test]
+    fn u04_times_are_round_whatever_the_span() {
+        let at = |minutes: u64| Moment::from_millis(1_772_373_787_000 + minutes * 60_000);
+        for (minutes, first, most) in [
+            (10, "14:04", 12),
+            (60, "14:10", 12),
+            (360, "15:00", 12),
+            (1_440, "16:00", 12),
+            (10_080, "Mar 2", 8),
+        ] {
+            let ticks = time_ticks(at(0), at(minutes), 508.0);
+            assert_eq!(ticks[0].1, first, "{minutes}");
+            assert!((3..=most).contains(&ticks.len()), "{minutes}: {ticks:?}");
+        }
+        assert!(time_ticks(at(5), at(5), 508.0).len() <= 1);
+    }
+
+    #[test]
+    fn a_range_is_a_closed_shape_and_breaks_at_gaps() {
+        let points = [
+            Some((0.0, 9.0, 1.0)),
+            Some((1.0, 8.0, 2.0)),
+            None,
+            Some((3.0, 7.0, 3.0)),
+        ];
+        assert_eq!(area(&points), "M0 1L1 2L1 8L0 9Z");
+        assert_eq!(area(&[]), "");
     }
 
     #[test]

@@ -12,9 +12,14 @@ use crate::backend::Backend;
 use crate::fragment::Fragment;
 use crate::guard::Viewer;
 use crate::pages::agents::AgentsQuery;
+use crate::pages::dependency::range::Range;
+use crate::pages::dependency::watch::Watched;
 use crate::pages::kill::KillQuery;
 use crate::pages::overview::{OpenOverview, OverviewQuery, Start};
-use crate::pages::{agents, alerts, controller, dependency, frame, kill, policy, receivers};
+use crate::pages::policies::PoliciesQuery;
+use crate::pages::{
+    agents, alerts, controller, dependency, frame, kill, policies, policy, receivers,
+};
 use crate::router::App;
 
 /// For so long after a controller's start a route that is not there may still be reported again:
@@ -33,24 +38,28 @@ pub(crate) struct LiveQuery {
     dependency: String,
     operation: String,
     scope: String,
+    seen: String,
+    range: String,
+    n: usize,
 }
 
 /// A page that is open somewhere.
 pub(crate) enum Open {
     Overview(Box<OpenOverview>),
     Route {
-        route: RouteKey,
+        watched: Box<Watched>,
         /// It was there while the page was open.
         seen: bool,
     },
     /// A route that no agent had reported when its page was opened.
-    Awaited(RouteKey),
+    Awaited(Box<Watched>),
     Kill(KillQuery),
     Agents(AgentsQuery),
     Alerts,
     Receivers,
     Controller,
-    Policy(PolicyScope),
+    Policy(PolicyScope, String),
+    Policies(PoliciesQuery),
     /// Only what every page has.
     Frame,
 }
@@ -58,7 +67,10 @@ pub(crate) enum Open {
 impl Open {
     /// None: there is no such page.
     pub(crate) fn new(query: LiveQuery, start: Start) -> Option<Self> {
-        let route = || RouteKey::new(&query.dependency, &query.operation).ok();
+        let watched = || {
+            let route = RouteKey::new(&query.dependency, &query.operation).ok()?;
+            Some(Box::new(Watched::new(route, Range::parse(&query.range))))
+        };
         Some(match query.page.as_str() {
             "overview" => {
                 let wanted = OverviewQuery {
@@ -69,19 +81,30 @@ impl Open {
                 Self::Overview(Box::new(OpenOverview::new(wanted, start, query.tick)))
             }
             "route" => Self::Route {
-                route: route()?,
+                watched: watched()?,
                 seen: false,
             },
-            "awaited" => Self::Awaited(route()?),
+            "awaited" => Self::Awaited(watched()?),
             "kill" => Self::Kill(KillQuery {
                 scope: query.scope,
                 dependency: query.dependency,
             }),
-            "agents" => Self::Agents(AgentsQuery { q: query.q }),
+            "agents" => Self::Agents(AgentsQuery {
+                q: query.q,
+                state: query.state,
+                sort: query.sort,
+                n: query.n,
+            }),
             "alerts" => Self::Alerts,
             "receivers" => Self::Receivers,
             "controller" => Self::Controller,
-            "policy" => Self::Policy(query.dependency.parse().ok()?),
+            "policy" => Self::Policy(query.dependency.parse().ok()?, query.seen),
+            "policies" => Self::Policies(PoliciesQuery {
+                q: query.q,
+                page: query.sort.parse().unwrap_or_default(),
+                seen: query.seen,
+                ..PoliciesQuery::default()
+            }),
             "" | "frame" => Self::Frame,
             _ => return None,
         })
@@ -89,9 +112,10 @@ impl Open {
 
     /// In words, that what the page is about is no longer there; None: it is, or may be again.
     pub(crate) fn gone(&mut self, snapshot: &FleetSnapshot) -> Option<String> {
-        let Self::Route { route, seen } = self else {
+        let Self::Route { watched, seen } = self else {
             return None;
         };
+        let route = watched.route();
         if snapshot.routes.contains_key(route) {
             *seen = true;
             return None;
@@ -118,20 +142,21 @@ impl Open {
                 }
                 return messages;
             }
-            Self::Route { route, .. } => {
-                out.extend(dependency::fragments(backend, snapshot, route, viewer).await);
+            Self::Route { watched, .. } => {
+                out.extend(dependency::fragments(backend, snapshot, watched, viewer).await);
             }
-            Self::Awaited(route) => {
-                out.extend(dependency::arrived(backend, snapshot, route, viewer).await);
+            Self::Awaited(watched) => {
+                out.extend(dependency::arrived(backend, snapshot, watched, viewer).await);
             }
             Self::Kill(query) => out.extend(kill::fragments(snapshot, query)),
             Self::Agents(query) => out.extend(agents::fragments(snapshot, query)),
             Self::Alerts => out.extend(alerts::fragments(backend, snapshot, viewer).await),
             Self::Receivers => out.extend(receivers::fragments(backend, snapshot, viewer).await),
             Self::Controller => out.extend(controller::fragments(backend, snapshot).await),
-            Self::Policy(scope) => {
-                out.extend(policy::rollout::fragments(snapshot, scope));
+            Self::Policy(scope, seen) => {
+                out.extend(policy::fragments(snapshot, scope, viewer, seen));
             }
+            Self::Policies(query) => out.extend(policies::fragments(snapshot, query)),
             Self::Frame => {}
         }
         vec![out]

@@ -1,4 +1,8 @@
-//! Agents: what each holds against what it should hold, and how it stands.
+//! Agents: what each holds against what it should hold, and how it stands. Of thousands only one
+//! page is made: filter, order and page stand in the address.
+
+mod row;
+mod select;
 
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -6,234 +10,236 @@ use axum::Extension;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use hedgerow_core::view::{AgentRouteView, AgentState, AgentView, FleetSnapshot, Sync};
+use hedgerow_core::view::{AgentView, FleetSnapshot};
 use serde::Deserialize;
 
 use super::frame::Frame;
-use super::state::{Badge, route_address};
-use crate::assets::short_id;
 use crate::backend::Backend;
-use crate::format::{Figure, Time, percent, significant, span, url_part};
+use crate::format::{grouped, url_part};
 use crate::fragment::{Fragment, Partial, html};
 use crate::guard::Viewer;
 use crate::router::App;
+use row::AgentRow;
+use select::{Sort, Which};
 
-/// Rows on the page; those in trouble come first, the filter finds the rest.
-const SHOWN: usize = 200;
-/// A wall clock further off than this is worth saying, milliseconds.
-const SKEW_NOTABLE_MS: i64 = 2_000;
+/// Rows on a page.
+const PAGE: usize = 100;
 
-/// The filter, as it stands in the address.
+/// Filter, order and page, as they stand in the address.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct AgentsQuery {
+    /// Words that all have to be found.
     pub(crate) q: String,
+    /// See [`Which`].
+    pub(crate) state: String,
+    /// See [`Sort`].
+    pub(crate) sort: String,
+    /// Page, from 1 on; 0 is the first too.
+    pub(crate) n: usize,
+}
+
+impl AgentsQuery {
+    /// The address's part after the question mark, without what is usual.
+    fn with(&self, sort: &str, state: &str, n: usize) -> String {
+        let mut parts = Vec::new();
+        for (name, value) in [("q", self.q.as_str()), ("state", state), ("sort", sort)] {
+            if !value.is_empty() {
+                parts.push(format!("{name}={}", url_part(value)));
+            }
+        }
+        if n > 1 {
+            parts.push(format!("n={n}"));
+        }
+        parts.join("&")
+    }
+
+    fn address(&self, sort: &str, state: &str, n: usize) -> String {
+        match self.with(sort, state, n).as_str() {
+            "" => "/agents".into(),
+            query => format!("/agents?{query}"),
+        }
+    }
 }
 
 #[derive(Debug, Template)]
 #[template(path = "parts/agents.html")]
 pub(crate) struct AgentList {
     rows: Vec<AgentRow>,
-    matching: usize,
+    columns: Vec<Column>,
+    counts: Vec<Count>,
     all: usize,
-    summary: String,
+    matching: usize,
+    /// As `101 to 200 of 9 876`.
+    shown: String,
+    pager: Vec<(&'static str, String)>,
     q: String,
 }
 
 impl HtmlSafe for AgentList {}
 
+/// A column's heading, by which rows can be put in order.
 #[derive(Debug)]
-struct AgentRow {
-    id: String,
-    service: String,
-    instance: String,
-    short: String,
-    zone: String,
-    version: String,
-    peer: String,
-    badge: Badge,
-    tone: &'static str,
-    grave: u8,
-    connected: Time,
-    heard: String,
-    reported: Figure,
-    skew: Figure,
-    refused: u64,
-    last_refusal: String,
-    duplicate: u64,
-    sync: String,
-    in_sync: bool,
-    routes: Vec<AgentRoute>,
+struct Column {
+    label: &'static str,
+    unit: &'static str,
+    title: &'static str,
+    numeric: bool,
+    href: String,
+    current: bool,
 }
 
+/// How many agents stand so, and the address of these.
 #[derive(Debug)]
-struct AgentRoute {
-    name: String,
-    address: String,
-    mode: Badge,
-    own_off: bool,
-    held: String,
-    wanted: String,
-    sync: String,
-    applied: bool,
-    threshold: Figure,
-    budget: String,
-    tokens: String,
-    link: &'static str,
-    replicas: u32,
-}
-
-impl AgentRoute {
-    fn new(r: &AgentRouteView) -> Self {
-        Self {
-            name: r.route.to_string(),
-            address: route_address(&r.route),
-            mode: Badge::mode(r.mode),
-            own_off: r.own_off,
-            held: r.held.to_string(),
-            wanted: r.wanted.to_string(),
-            applied: r.sync == Sync::Applied,
-            sync: match &r.sync {
-                Sync::Applied => "applied".into(),
-                Sync::Pending => "pending".into(),
-                Sync::Refused(reason) => format!("refused: {reason}"),
-            },
-            threshold: Figure::millis(r.threshold, "no threshold yet"),
-            budget: percent(r.budget),
-            tokens: significant(r.tokens),
-            link: r.link.as_str(),
-            replicas: r.replicas,
-        }
-    }
-}
-
-impl AgentRow {
-    fn new(a: &AgentView, snapshot: &FleetSnapshot) -> Self {
-        let applied = a.routes.iter().filter(|r| r.sync == Sync::Applied).count();
-        let refused = a.routes.iter().any(|r| matches!(r.sync, Sync::Refused(_)));
-        let (badge, tone, mut grave) = match a.state {
-            AgentState::Live => (Badge::new("on", "live"), "ok", 4),
-            AgentState::Stale => (Badge::new("probing", "stale"), "warn", 1),
-            AgentState::Lost => (Badge::new("off", "lost"), "bad", 0),
-            AgentState::Left => (Badge::new("quiet", "left"), "quiet", 5),
-        };
-        if refused || a.refused_reports > 0 {
-            grave = grave.min(2);
-        } else if applied < a.routes.len() {
-            grave = grave.min(3);
-        }
-        Self {
-            id: format!(
-                "a-{}",
-                short_id(&format!("{} {}", a.instance, a.connection.0))
-            ),
-            service: a.service.to_string(),
-            // The random end tells instances apart; the beginning is the time they were made.
-            short: a
-                .instance
-                .to_string()
-                .rsplit('-')
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
-            instance: a.instance.to_string(),
-            zone: a
-                .zone
-                .as_ref()
-                .map_or_else(|| "–".into(), ToString::to_string),
-            version: a.version.clone(),
-            peer: a.peer.clone(),
-            badge,
-            tone,
-            grave,
-            connected: Time::near(a.connected, snapshot.at),
-            heard: span(snapshot.at.since(a.heard)),
-            reported: a.reported.map_or_else(
-                || Figure::none("no report yet"),
-                |at| {
-                    let ago = span(snapshot.at.since(at));
-                    Figure::new(ago, crate::format::date(at))
-                },
-            ),
-            skew: skew(a.skew_ms),
-            refused: a.refused_reports,
-            last_refusal: a.last_refusal.clone().unwrap_or_default(),
-            duplicate: a.duplicate_reports,
-            sync: format!("{applied}/{}", a.routes.len()),
-            in_sync: applied == a.routes.len(),
-            routes: a.routes.iter().map(AgentRoute::new).collect(),
-        }
-    }
-
-    fn matches(&self, q: &str) -> bool {
-        let mut text = format!(
-            "{} {} {} {} {} {}",
-            self.service, self.instance, self.zone, self.version, self.peer, self.badge
-        );
-        for route in &self.routes {
-            text.push(' ');
-            text.push_str(&route.name);
-            text.push(' ');
-            text.push_str(&route.sync);
-        }
-        let text = text.to_ascii_lowercase();
-        q.to_ascii_lowercase()
-            .split_whitespace()
-            .all(|word| text.contains(word))
-    }
-}
-
-/// Clock skew: seconds, or a dash where the agent does not say.
-fn skew(ms: Option<i64>) -> Figure {
-    match ms {
-        None => Figure::none("the agent has not told its time"),
-        Some(ms) if ms.abs() < SKEW_NOTABLE_MS => Figure::new("0", format!("{ms} ms")),
-        Some(ms) => Figure::new(
-            format!("{:+.0}", ms as f64 / 1000.0),
-            format!("{ms} ms; shown only, nothing is decided by it"),
-        ),
-    }
+struct Count {
+    words: String,
+    href: String,
+    current: bool,
 }
 
 impl AgentList {
     fn new(snapshot: &FleetSnapshot, query: &AgentsQuery) -> Self {
-        let mut rows: Vec<AgentRow> = snapshot
+        let (which, sort) = (Which::parse(&query.state), Sort::parse(&query.sort));
+        let words: Vec<&str> = query.q.split_whitespace().collect();
+        let mut found: Vec<&AgentView> = snapshot
             .agents
             .iter()
-            .map(|a| AgentRow::new(a, snapshot))
-            .filter(|row| row.matches(&query.q))
+            .filter(|agent| which.takes(agent) && select::matches(agent, &words))
             .collect();
-        rows.sort_by(|a, b| {
-            (a.grave, &a.service, &a.instance).cmp(&(b.grave, &b.service, &b.instance))
-        });
-        let matching = rows.len();
-        rows.truncate(SHOWN);
+        sort.apply(&mut found);
+        let matching = found.len();
+        let last = matching.div_ceil(PAGE).max(1);
+        let n = query.n.clamp(1, last);
+        let first = (n - 1) * PAGE;
+        let rows: Vec<AgentRow> = found
+            .iter()
+            .skip(first)
+            .take(PAGE)
+            .map(|agent| AgentRow::new(agent, snapshot))
+            .collect();
         Self {
+            shown: if matching > PAGE {
+                format!(
+                    "{} to {} of {}",
+                    grouped(first as u64 + 1),
+                    grouped((first + rows.len()) as u64),
+                    grouped(matching as u64)
+                )
+            } else {
+                format!(
+                    "{} of {}",
+                    grouped(matching as u64),
+                    grouped(snapshot.agents.len() as u64)
+                )
+            },
+            columns: columns(query, sort),
+            counts: counts(snapshot, query, which),
+            pager: pager(query, n, last),
             rows,
-            matching,
             all: snapshot.agents.len(),
-            summary: summary(snapshot),
+            matching,
             q: query.q.clone(),
         }
     }
 }
 
-/// `198 live, 2 stale`.
-fn summary(snapshot: &FleetSnapshot) -> String {
-    let states = [
-        (AgentState::Live, "live"),
-        (AgentState::Stale, "stale"),
-        (AgentState::Lost, "lost"),
-        (AgentState::Left, "left"),
-    ];
-    states
+/// Headings. Those without an order of their own have no link.
+fn columns(query: &AgentsQuery, current: Sort) -> Vec<Column> {
+    let column = |label, unit, title, numeric, sort: Option<Sort>| Column {
+        label,
+        unit,
+        title,
+        numeric,
+        href: sort.map_or_else(String::new, |it| {
+            query.address(it.as_str(), &query.state, 1)
+        }),
+        current: sort == Some(current),
+    };
+    vec![
+        column("Service and instance", "", "", false, Some(Sort::Service)),
+        column(
+            "State",
+            "",
+            "those in trouble first",
+            false,
+            Some(Sort::Trouble),
+        ),
+        column("Zone", "", "", false, Some(Sort::Zone)),
+        column("Version", "", "", false, Some(Sort::Version)),
+        column("Connected since", "", "", false, Some(Sort::Connected)),
+        column("Last report", "ago", "", true, Some(Sort::Reported)),
+        column(
+            "Holds",
+            "",
+            "epoch.revision.mode: held, and wanted where that differs",
+            false,
+            None,
+        ),
+        column(
+            "In sync",
+            "",
+            "routes on which it holds what is wanted",
+            true,
+            Some(Sort::Sync),
+        ),
+        column(
+            "Threshold",
+            "ms",
+            "in force at the agent, over its routes",
+            true,
+            None,
+        ),
+        column(
+            "Skew",
+            "s",
+            "its wall clock less the controller's; shown, never used",
+            true,
+            Some(Sort::Skew),
+        ),
+        column(
+            "Reports dropped",
+            "",
+            "refused, or left out while in quarantine",
+            true,
+            Some(Sort::Dropped),
+        ),
+        column(
+            "Twice",
+            "",
+            "reports received twice and counted once",
+            true,
+            None,
+        ),
+    ]
+}
+
+/// How many stand in each way, of those there are any of.
+fn counts(snapshot: &FleetSnapshot, query: &AgentsQuery, current: Which) -> Vec<Count> {
+    Which::ALL
         .into_iter()
-        .filter_map(|(state, word)| {
-            let n = snapshot.agents.iter().filter(|a| a.state == state).count();
-            (n > 0).then(|| format!("{n} {word}"))
+        .filter_map(|which| {
+            let n = snapshot.agents.iter().filter(|it| which.takes(it)).count();
+            (n > 0 || which == current).then(|| Count {
+                words: format!("{} {}", grouped(n as u64), which.label()),
+                href: query.address(&query.sort, which.as_str(), 1),
+                current: which == current,
+            })
         })
-        .collect::<Vec<_>>()
-        .join(", ")
+        .collect()
+}
+
+fn pager(query: &AgentsQuery, n: usize, last: usize) -> Vec<(&'static str, String)> {
+    let to = |n| query.address(&query.sort, &query.state, n);
+    let mut links = Vec::new();
+    if n > 1 {
+        links.push(("First", to(1)));
+        links.push(("Before", to(n - 1)));
+    }
+    if n < last {
+        links.push(("Next", to(n + 1)));
+        links.push(("Last", to(last)));
+    }
+    links
 }
 
 #[derive(Debug, Template)]
@@ -241,9 +247,11 @@ fn summary(snapshot: &FleetSnapshot) -> String {
 struct AgentsPage {
     frame: Frame,
     list: AgentList,
+    state: String,
+    sort: String,
 }
 
-/// GET /agents
+/// GET /agents?q=&state=&sort=&n=
 pub(crate) async fn page<B: Backend>(
     State(app): State<App<B>>,
     Extension(viewer): Extension<Viewer>,
@@ -251,10 +259,15 @@ pub(crate) async fn page<B: Backend>(
     Query(query): Query<AgentsQuery>,
 ) -> Response {
     let snapshot = app.backend.snapshot();
-    let live = format!("page=agents&q={}", url_part(&query.q));
+    let live = format!(
+        "page=agents&{}",
+        query.with(&query.sort, &query.state, query.n)
+    );
     let page = AgentsPage {
         frame: Frame::new("Agents", "agents", &viewer, &snapshot, &live),
         list: AgentList::new(&snapshot, &query),
+        state: Which::parse(&query.state).as_str().into(),
+        sort: Sort::parse(&query.sort).as_str().into(),
     };
     if partial.0 {
         html(StatusCode::OK, &page.as_page())

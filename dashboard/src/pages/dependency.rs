@@ -1,14 +1,19 @@
 //! A route's page: what it does, why, and what came of it.
 
+pub(crate) mod course;
+mod marks;
 mod parts;
+pub(crate) mod range;
 pub(crate) mod switchback;
+pub(crate) mod watch;
+mod why;
 
 use askama::Template;
 use axum::Extension;
-use axum::extract::{Form, Path, State};
+use axum::extract::{Form, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use hedgerow_core::effect::Transition;
+use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{FleetSnapshot, RouteView};
 use hedgerow_protocol::ids::RouteKey;
 use hedgerow_protocol::policy::Policy;
@@ -17,29 +22,41 @@ use serde::Deserialize;
 use super::error;
 use super::frame::Frame;
 use super::state::{kill_address, policy_address, route_address};
+use crate::assets;
 use crate::backend::{ActError, Backend, Role};
-use crate::chart::{Chart, route_charts};
-use crate::format::url_part;
+use crate::chart::{Chart, Course, Event, Heat, Plot, heats, route_plots};
+use crate::format::{span, url_part};
 use crate::fragment::{Fragment, html};
 use crate::guard::Viewer;
 use crate::router::App;
 use parts::{Happened, KeyFigures, Refusals, ReplicaRow, Standing, Verdict, happened};
+use range::{Range, RangeLink};
 use switchback::Switchback;
-
-/// Automatic changes shown.
-const TRANSITIONS_SHOWN: u32 = 20;
+use watch::{Stored, Told, Watched};
 
 /// Everything of the page that changes by itself. Its blocks are sent one by one.
 #[derive(Debug, Template)]
-#[template(path = "dependency.html", blocks = ["page", "verdict", "figures", "charts", "replicas", "agents", "switchback", "happened"])]
+#[template(path = "dependency.html", blocks = ["page", "verdict", "figures", "charts", "heat", "replicas", "agents", "switchback", "happened"])]
 struct RoutePage {
     frame: Frame,
     route: RouteKey,
     policy_href: String,
     kill_href: String,
     record_href: String,
+    course_href: String,
+    range: &'static str,
+    ranges: Vec<RangeLink>,
+    zoom: ZoomAssets,
     known: Known,
     can_act: bool,
+}
+
+/// What only this page loads.
+#[derive(Debug)]
+struct ZoomAssets {
+    css: &'static str,
+    library: &'static str,
+    js: &'static str,
 }
 
 /// What there is once an agent has reported the route.
@@ -48,6 +65,9 @@ struct Known {
     verdict: Verdict,
     figures: KeyFigures,
     charts: Vec<Chart>,
+    /// What one point stands for, or why there are none.
+    charts_note: Option<String>,
+    heats: Vec<Heat>,
     replicas: Vec<ReplicaRow>,
     refusals: Refusals,
     standing: Standing,
@@ -56,24 +76,75 @@ struct Known {
 }
 
 impl Known {
-    fn new(view: &RouteView, snapshot: &FleetSnapshot, transitions: &[Transition]) -> Self {
+    fn new(
+        view: &RouteView,
+        snapshot: &FleetSnapshot,
+        told: &Told,
+        stored: Option<&Stored>,
+        range: Range,
+    ) -> Self {
         let policy = policy_of(snapshot, &view.route);
+        let budget = view.figures.map_or(policy.budget().get(), |f| f.budget);
+        let events = events(view, snapshot, told, range);
         Self {
-            verdict: Verdict::new(view, snapshot),
+            verdict: Verdict::new(view, snapshot, &told.transitions),
             figures: KeyFigures::new(view),
-            charts: route_charts(
-                view,
-                snapshot.at,
-                policy.error_limit().get(),
-                policy.budget().get(),
-            ),
+            charts: plots(view, snapshot, &policy, stored, &events, range)
+                .into_iter()
+                .map(Plot::layout)
+                .collect(),
+            charts_note: charts_note(stored, range),
+            heats: heats(&view.replica_course, budget),
             replicas: view.replicas.iter().map(ReplicaRow::new).collect(),
             refusals: Refusals::new(view),
             standing: Standing::new(view, snapshot),
             switchback: Switchback::new(view, snapshot.at),
-            happened: happened(view, transitions, snapshot.at),
+            happened: happened(&events, &told.transitions, snapshot.at),
         }
     }
+}
+
+fn events(view: &RouteView, snapshot: &FleetSnapshot, told: &Told, range: Range) -> Vec<Event> {
+    let since = range.since(snapshot.at);
+    let live = range == Range::Live;
+    marks::events(view, &told.past, &snapshot.alerts, since, live)
+}
+
+/// The charts of a range: of what the controller remembers, or of what is stored.
+fn plots(
+    view: &RouteView,
+    snapshot: &FleetSnapshot,
+    policy: &Policy,
+    stored: Option<&Stored>,
+    events: &[Event],
+    range: Range,
+) -> Vec<Plot> {
+    let events = events.to_vec();
+    let course = match stored {
+        Some(stored) => {
+            let from = range.since(stored.at);
+            Course::new(from, stored.at, &stored.points, events, range.words())
+        }
+        None => Course::live(view, snapshot.at, range.span(), events, range.words()),
+    };
+    route_plots(
+        &course,
+        view,
+        policy.error_limit().get(),
+        policy.budget().get(),
+    )
+}
+
+fn charts_note(stored: Option<&Stored>, range: Range) -> Option<String> {
+    if let Some(problem) = stored.and_then(|it| it.problem.as_ref()) {
+        return Some(format!("The stored course cannot be shown: {problem}."));
+    }
+    let each = range.each()?;
+    Some(format!(
+        "A point stands for {}: percentiles of all calls, hedge rate, demand and errors are its \
+         highest, what callers waited and wins are its mean.",
+        span(each)
+    ))
 }
 
 /// The policy in force, or the one every dependency begins with.
@@ -94,9 +165,13 @@ struct UnknownPage {
 }
 
 /// The page's part of the stream's address.
-fn live(page: &str, route: &RouteKey) -> String {
+fn live(page: &str, route: &RouteKey, range: Range) -> String {
+    let range = match range {
+        Range::Live => String::new(),
+        range => format!("&range={}", range.as_str()),
+    };
     format!(
-        "page={page}&dependency={}&operation={}",
+        "page={page}&dependency={}&operation={}{range}",
         url_part(route.dependency.as_str()),
         url_part(route.operation.as_str())
     )
@@ -107,48 +182,73 @@ impl RoutePage {
     async fn load<B: Backend>(
         backend: &B,
         snapshot: &FleetSnapshot,
-        route: &RouteKey,
+        watched: &mut Watched,
         viewer: &Viewer,
-    ) -> Option<Self> {
-        let view = snapshot.routes.get(route)?;
-        // The store may be away; what the controller itself remembers is shown then.
-        let stored = backend.transitions(route, TRANSITIONS_SHOWN).await;
-        let transitions =
-            stored.unwrap_or_else(|_| view.transitions.iter().rev().cloned().collect());
-        let live = live("route", route);
-        Some(Self {
+    ) -> Option<(Self, Option<Moment>)> {
+        let (route, range) = (watched.route.clone(), watched.range);
+        let view = snapshot.routes.get(&route)?;
+        let told = watched.told(backend, snapshot, view).await;
+        let stored = watched.stored(backend, snapshot).await;
+        let live = live("route", &route, range);
+        let address = route_address(&route);
+        let page = Self {
             frame: Frame::new(route.to_string(), "overview", viewer, snapshot, &live),
             policy_href: policy_address(&route.dependency.clone().into()),
             kill_href: kill_address(&route.dependency),
             record_href: format!("/record?dependency={}", url_part(route.dependency.as_str())),
-            known: Known::new(view, snapshot, &transitions),
+            course_href: format!("{address}/course"),
+            range: range.as_str(),
+            ranges: range::links(range, &address),
+            zoom: ZoomAssets {
+                css: assets::address("vendor/uplot-1.6.32.css"),
+                library: assets::address("vendor/uplot-1.6.32.js"),
+                js: assets::address("zoom.js"),
+            },
+            known: Known::new(view, snapshot, &told, stored.as_deref(), range),
             can_act: viewer.operator.role >= Role::Operator,
-            route: route.clone(),
-        })
+            route,
+        };
+        Some((page, stored.map(|it| it.at)))
     }
 }
 
-/// GET /dependencies/{dependency}/{operation}
+/// What the address asks for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RouteQuery {
+    range: String,
+}
+
+/// The route an address names, or the answer that there is none.
+fn named(dependency: &str, operation: &str) -> Result<RouteKey, Box<Response>> {
+    RouteKey::new(dependency, operation).map_err(|problem| {
+        Box::new(error::plain(
+            StatusCode::NOT_FOUND,
+            "No such dependency",
+            &format!("The name in the address {problem}."),
+        ))
+    })
+}
+
+/// GET /dependencies/{dependency}/{operation}?range=
 pub(crate) async fn page<B: Backend>(
     State(app): State<App<B>>,
     Extension(viewer): Extension<Viewer>,
     Path((dependency, operation)): Path<(String, String)>,
+    Query(query): Query<RouteQuery>,
 ) -> Response {
-    let route = match RouteKey::new(&dependency, &operation) {
+    let route = match named(&dependency, &operation) {
         Ok(route) => route,
-        Err(problem) => {
-            return error::plain(
-                StatusCode::NOT_FOUND,
-                "No such dependency",
-                &format!("The name in the address {problem}."),
-            );
-        }
+        Err(response) => return *response,
     };
     let snapshot = app.backend.snapshot();
-    if let Some(page) = RoutePage::load(&app.backend, &snapshot, &route, &viewer).await {
+    let range = Range::parse(&query.range);
+    let mut watched = Watched::new(route.clone(), range);
+    let page = RoutePage::load(&app.backend, &snapshot, &mut watched, &viewer).await;
+    if let Some((page, _)) = page {
         return html(StatusCode::OK, &page);
     }
-    let live = live("awaited", &route);
+    let live = live("awaited", &route, range);
     let page = UnknownPage {
         frame: Frame::new(route.to_string(), "overview", &viewer, &snapshot, &live),
         policy_href: policy_address(&route.dependency.clone().into()),
@@ -157,37 +257,53 @@ pub(crate) async fn page<B: Backend>(
     html(StatusCode::NOT_FOUND, &page)
 }
 
-/// The page's parts for an open stream.
+/// The page's parts for an open stream: the heatmap when it has a new column, the charts of stored
+/// figures when these were read again. Both are long, and what has not changed is not written anew.
 pub(crate) async fn fragments<B: Backend>(
     backend: &B,
     snapshot: &FleetSnapshot,
-    route: &RouteKey,
+    watched: &mut Watched,
     viewer: &Viewer,
 ) -> Vec<Fragment> {
-    let Some(page) = RoutePage::load(backend, snapshot, route, viewer).await else {
+    let loaded = RoutePage::load(backend, snapshot, watched, viewer).await;
+    let Some((page, stored)) = loaded else {
         return Vec::new();
     };
-    vec![
+    let mut out = vec![
         Fragment::inner("verdict", &page.as_verdict()),
         Fragment::inner("figures", &page.as_figures()),
-        Fragment::inner("charts", &page.as_charts()),
         Fragment::inner("replicas", &page.as_replicas()),
         Fragment::inner("agents", &page.as_agents()),
         Fragment::inner("switchback", &page.as_switchback()),
         Fragment::inner("happened", &page.as_happened()),
-    ]
+    ];
+    if stored.is_none() || stored != watched.sent {
+        watched.sent = stored;
+        out.push(Fragment::inner("charts", &page.as_charts()));
+    }
+    let view = snapshot.routes.get(&watched.route);
+    let column = view.and_then(|it| Some(it.replica_course.columns.last()?.at));
+    if column.is_none() || column != watched.column {
+        if column.is_none() || watched.column.is_none() {
+            out.push(Fragment::inner("heat", &page.as_heat()));
+        } else {
+            out.extend(page.known.heats.iter().flat_map(Heat::fragments));
+        }
+        watched.column = column;
+    }
+    out
 }
 
 /// The whole page, once a route that was waited for has been reported.
 pub(crate) async fn arrived<B: Backend>(
     backend: &B,
     snapshot: &FleetSnapshot,
-    route: &RouteKey,
+    watched: &mut Watched,
     viewer: &Viewer,
 ) -> Vec<Fragment> {
-    RoutePage::load(backend, snapshot, route, viewer)
+    RoutePage::load(backend, snapshot, watched, viewer)
         .await
-        .map(|page| Fragment::inner("page", &page.as_page()))
+        .map(|(page, _)| Fragment::inner("page", &page.as_page()))
         .into_iter()
         .collect()
 }

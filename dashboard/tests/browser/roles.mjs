@@ -70,7 +70,7 @@ export default function roles(stage) {
     await says(vera.page.locator("#pill-text"), /live/i, 10);
     for (const status of [401, 403]) vera.tolerance.statuses.add(status);
     vera.tolerance.away = true;
-    command(stage, "operator", "remove", "vera");
+    command(stage, "operator", "remove", "vera", "--reason", "the browser test is over");
     await says(vera.page.locator("#pill-text"), /signed out/i, 40);
     assert.deepEqual(vera.problems, []);
     await vera.context.close();

@@ -128,7 +128,7 @@ export async function openView(browser, options = {}) {
 /** A window in which somebody is signed in, by a one-time link as the command line makes it. */
 export async function signedIn(stage, name, options = {}) {
   const view = await openView(options.browser ?? stage.browser, options.context);
-  const said = command(stage, "login-link", "--operator", name, "--url", stage.origin);
+  const said = command(stage, "login-link", "--operator", name, "--dashboard-url", stage.origin);
   const link = /https?:\/\/\S+/.exec(said)[0];
   await view.page.goto(link);
   await view.page.getByRole("button", { name: "Sign in" }).click();

@@ -11,6 +11,7 @@ fn concrete(path: &str) -> String {
     path.replace("{dependency}", "catalog")
         .replace("{scope}", "catalog")
         .replace("{operation}", "get-item")
+        .replace("{scope}", "catalog%20get-item")
 }
 
 #[tokio::test]

@@ -40,10 +40,9 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
         .collect();
     let small = fleet::snapshot(seconds);
     let policies = routes.keys().map(|route| {
-        let name = route.dependency.as_str();
         let mut view = small.policies.values().next().unwrap().clone();
-        view.policy = fleet::hedging(name);
-        (fleet::dependency(name).into(), view)
+        view.policy = fleet::hedging(route.dependency.as_str());
+        (view.policy.scope().clone(), view)
     });
     FleetSnapshot {
         policies: policies.collect(),

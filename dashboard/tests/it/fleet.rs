@@ -9,14 +9,15 @@ use hedgerow_core::event::{Actor, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
 use hedgerow_core::view::{
-    Acked, ControllerView, Evidence, Figures, FleetSnapshot, GuardFigure, Mark, MarkKind, Named,
-    NoData, Point, PolicyView, ReplicaView, RolloutView, RouteView,
+    Acked, BadReplica, ControllerView, Evidence, Figures, FleetSnapshot, GuardFigure, Interval,
+    Mark, MarkKind, Named, NoData, Point, PolicyView, ReplicaCell, ReplicaColumn, ReplicaCourse,
+    ReplicaView, RolloutView, RouteView, Together, Unlike,
 };
 use hedgerow_protocol::directive::{Mode, OffReason, Stamp};
 use hedgerow_protocol::ids::{
     DependencyName, Epoch, ModeSequence, ReplicaName, Revision, RouteKey, ZoneName,
 };
-use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
+use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft, PolicyScope};
 use hedgerow_protocol::report::{Refusal, Totals};
 
 use crate::{clients, told};
@@ -126,6 +127,33 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
     }
 }
 
+/// With policies by pattern and for one operation beside those of dependencies.
+pub(crate) fn with_wider(mut snapshot: FleetSnapshot) -> FleetSnapshot {
+    let policies = [
+        ("*", 4, Intent::Observe, 0.05),
+        ("pri*", 6, Intent::Hedge, 0.04),
+        ("catalog list", 9, Intent::Hedge, 0.1),
+        ("profile read", 2, Intent::Hedge, 0.03),
+    ];
+    for (scope, revision, intent, budget) in policies {
+        let scope: PolicyScope = scope.parse().unwrap();
+        let draft = PolicyDraft {
+            intent,
+            budget,
+            goal: (scope.operation().is_some()).then_some(0.99),
+            ..PolicyDraft::from(Policy::observing(scope.clone()))
+        };
+        let view = PolicyView {
+            revision: Revision(revision),
+            policy: Policy::try_from(draft).unwrap(),
+            since: Moment::from_millis(START.as_millis() - revision * 90_000_000),
+            rollout: None,
+        };
+        snapshot.policies.insert(scope, view);
+    }
+    snapshot
+}
+
 /// Deterministic noise from -1 to 1.
 fn noise(seed: u64, step: u64) -> f64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ step.wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -228,9 +256,117 @@ fn point(story: Story, rate: f64, p50: f64, at: Moment, now: Moment, seed: u64) 
         demand: some(demand * wave(8, 0.05)),
         win_rate: some(0.71 * wave(9, 0.05)).filter(|_| hedging),
         error_rate: some(errors * wave(10, 0.3)),
+        treated_p95_ms: some(p95 * if hedging { 0.82 } else { 1.0 }).map(|it| it as f32),
+        holdout_p95_ms: some(p95 * wave(11, 0.05)).map(|it| it as f32),
+        holdout_p99_low_ms: some(p99 * 0.8).map(|it| it as f32),
+        holdout_p99_high_ms: some(p99 * 1.25)
+            .filter(|_| rate > 500.0)
+            .map(|it| it as f32),
+        holdout_calls: some(rate * 0.6).map(|it| it as u32),
+        refused: some(demand).map(|demand| refused(story, hedging, demand)),
         hedging,
         base_ms: some(p50),
     }
+}
+
+/// Shares of crossed calls, by reason.
+fn refused(story: Story, hedging: bool, demand: f64) -> [f32; Refusal::ALL.len()] {
+    let mut refused = [0.0; Refusal::ALL.len()];
+    if hedging {
+        refused[Refusal::Budget as usize] = (1.0 - 0.079 / demand).max(0.03) as f32;
+        refused[Refusal::Holdout as usize] = 0.01;
+        refused[Refusal::Deadline as usize] = 0.004;
+        if story == Story::NoEffect {
+            refused[Refusal::NoReplica as usize] = 0.95;
+        }
+    } else {
+        refused[Refusal::Mode as usize] = 0.99;
+    }
+    refused
+}
+
+/// The stored course of a route: as many points as asked for, from a moment to another.
+pub(crate) fn history(key: &RouteKey, since: Moment, now: Moment, points: u32) -> Vec<Point> {
+    let found = ROUTES.iter().find(|r| route(r.0, r.1) == *key);
+    let Some(&(_, _, story, rate, p50)) = found else {
+        return Vec::new();
+    };
+    let span = now.since(since).as_millis() as u64;
+    let step = (span / u64::from(points)).max(10_000);
+    (1..=span / step)
+        // A night in which the controller was away.
+        .filter(|n| !(n * 20 / (span / step)).eq(&11))
+        .map(|n| {
+            let at = Moment::from_millis(since.as_millis() + n * step);
+            point(story, rate, p50, at, now, n)
+        })
+        .collect()
+}
+
+/// The course of a route's replicas, as the core would read it.
+fn replica_course(replicas: &[ReplicaView], story: Story, at: Moment) -> ReplicaCourse {
+    let mut names: Vec<_> = replicas.iter().map(|r| r.replica.clone()).collect();
+    names.sort();
+    let names = Arc::new(names);
+    let end = at.as_millis() / 10_000 * 10_000;
+    let columns = (0..90).rev().map(|n| {
+        let moment = Moment::from_millis(end - n * 10_000);
+        let (slow, ..) = bend(story, at.since(moment).as_secs_f64());
+        let cells = names.iter().enumerate().map(|(i, name)| {
+            let replica = replicas.iter().find(|r| r.replica == *name).unwrap();
+            let wave = 1.0 + 0.08 * noise(i as u64 * 7 + 1, moment.as_millis() / 10_000);
+            let usual = replica.p95.map(|it| it.as_secs_f64() * 1e3);
+            let well = replica.named.is_some() && n > 40;
+            let p95 = usual.map(|it| if well { it / 5.8 } else { it } * slow.max(1.0) * wave);
+            let hedged = (replica.calls_per_s * 0.5) as u32;
+            let won = replica.win_rate.unwrap_or(0.0) * if slow > 2.0 { 0.2 } else { 1.0 };
+            ReplicaCell {
+                calls: (replica.calls_per_s * 10.0) as u32,
+                p95_ms: p95.map(|it| it as f32),
+                hedged: if replica.win_rate.is_some() {
+                    hedged
+                } else {
+                    0
+                },
+                won: (f64::from(hedged) * won * wave).round() as u32,
+            }
+        });
+        Arc::new(ReplicaColumn {
+            at: moment,
+            span: Duration::from_secs(10),
+            replicas: Arc::clone(&names),
+            cells: cells.collect(),
+        })
+    });
+    let usual = replicas.iter().find(|r| r.named.is_none());
+    let usual = usual.and_then(|r| r.p95).map(|it| it.as_secs_f64() * 1e3);
+    let named = replicas.iter().filter(|r| r.named == Some(Named::Slow));
+    let rows = named.map(|r| BadReplica {
+        replica: r.replica.clone(),
+        bad: 40,
+        known: 90,
+    });
+    let together = (story == Story::Shared).then(|| Together {
+        from: Moment::from_millis(end - 80_000),
+        until: Moment::from_millis(end),
+        bad: 5,
+        known: 5,
+        lasts: true,
+    });
+    ReplicaCourse {
+        columns: columns.collect(),
+        slow: usual.map(|usual| Unlike {
+            usual,
+            limit: usual * 2.0,
+            rows: rows.collect(),
+            columns: together.into_iter().collect(),
+        }),
+        losing: None,
+    }
+}
+
+fn short_ms(value: f32) -> Duration {
+    ms(f64::from(value))
 }
 
 fn ms(value: f64) -> Duration {
@@ -250,6 +386,18 @@ fn figures(story: Story, last: &Point, rate: f64) -> Figures {
         treated_p99: last.treated_p99_ms.map(ms),
         holdout_p99: last.p99_ms.map(ms),
         holdout_calls: (rate * 0.6) as u64,
+        treated_calls: (rate * 58.0) as u64,
+        treated_p95: last.treated_p95_ms.map(short_ms),
+        holdout_p95: last.holdout_p95_ms.map(short_ms),
+        treated_p99_within: last.treated_p99_ms.map(|it| Interval {
+            low: ms(it * 0.98),
+            high: Some(ms(it * 1.02)),
+        }),
+        holdout_p99_within: last.holdout_p99_low_ms.map(|low| Interval {
+            low: short_ms(low),
+            high: last.holdout_p99_high_ms.map(short_ms),
+        }),
+        refused: last.refused,
         hedge_rate: last.hedge_rate,
         demand: last.demand,
         win_rate: last.win_rate,
@@ -501,6 +649,7 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         replicas: replicas(key, story, rate, p50),
         course: Arc::new(course),
         brief: Arc::new(brief),
+        replica_course: Arc::new(replica_course(&replicas(key, story, rate, p50), story, at)),
         marks: marks(story, at),
         totals: totals(story, rate),
         seconds_over_budget: 0,

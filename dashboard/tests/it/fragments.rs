@@ -3,7 +3,7 @@
 use axum::http::header;
 use hedgerow_core::rollout::RolloutPlan;
 
-use crate::ask::{fleet_pages, get, get_part, pages, stream_start};
+use crate::ask::{fleet_pages, get, get_part, next_message, open_stream, pages, stream_start};
 use crate::fleet;
 use crate::stage::ADMIN;
 
@@ -54,9 +54,18 @@ async fn what_a_stream_sends_stands_in_the_page() {
             "/dependencies/search/query",
             "/live?page=route&dependency=search&operation=query",
         ),
+        (
+            "/dependencies/catalog/list?range=6h",
+            "/live?page=route&dependency=catalog&operation=list&range=6h",
+        ),
         ("/agents", "/live?page=agents"),
+        (
+            "/agents?q=cart&state=live&sort=skew",
+            "/live?page=agents&q=cart&state=live&sort=skew",
+        ),
         ("/alerts", "/live?page=alerts"),
         ("/kill", "/live?page=kill"),
+        ("/policies", "/live?page=policies"),
         ("/receivers", "/live?page=receivers"),
         ("/controller", "/live?page=controller"),
         ("/policies/catalog", "/live?page=policy&dependency=catalog"),
@@ -79,6 +88,36 @@ async fn what_a_stream_sends_stands_in_the_page() {
             );
             assert!(whole.body.contains(&html), "{page}: {id} differs");
         }
+    }
+}
+
+#[tokio::test]
+async fn u06_a_new_column_is_sent_as_the_map_the_page_contains() {
+    let (stage, router) = fleet_pages();
+    let path = "/live?page=route&dependency=catalog&operation=list";
+    let mut stream = open_stream(&router, path, ADMIN).await;
+    let first = partials(&next_message(&mut stream).await.unwrap());
+    assert!(first.iter().any(|(id, _)| id == "heat"));
+    // Within the same ten seconds there is none; after them there are both parts of both maps.
+    stage.publish(fleet::snapshot(1));
+    let second = partials(&next_message(&mut stream).await.unwrap());
+    assert!(!second.iter().any(|(id, _)| id.starts_with("heat")));
+    stage.publish(fleet::snapshot(20));
+    let third = next_message(&mut stream).await.unwrap();
+    assert!(third.contains("hx-target=\"#heat-p95-map\" hx-swap=\"innerHTML\""));
+    let page = get(&router, "/dependencies/catalog/list", ADMIN).await.body;
+    let maps: Vec<_> = partials(&third)
+        .into_iter()
+        .filter(|(id, _)| id.starts_with("heat"))
+        .collect();
+    assert!(
+        maps.len() >= 3,
+        "{:?}",
+        maps.iter().map(|it| &it.0).collect::<Vec<_>>()
+    );
+    for (id, html) in maps {
+        assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
+        assert!(page.contains(&html), "{id} differs");
     }
 }
 

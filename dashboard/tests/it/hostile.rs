@@ -71,7 +71,7 @@ fn dress(stage: &Stage) {
             at: fleet::START,
             actor: actor(),
             action: HOSTILE.into(),
-            target: HOSTILE.into(),
+            target: "catalog".into(),
             before: HOSTILE.into(),
             after: HOSTILE.into(),
             reason: HOSTILE.into(),
@@ -105,6 +105,8 @@ async fn s07_hostile_text_is_shown_and_does_nothing_on_every_page() {
     for path in [
         "/",
         "/dependencies/catalog/get-item",
+        "/policies",
+        "/dependencies/catalog/get-item?range=6h",
         "/policies/catalog",
         "/kill",
         "/agents",
@@ -124,9 +126,12 @@ async fn s07_hostile_text_cannot_break_out_of_the_event_stream() {
     for query in [
         "page=overview",
         "page=route&dependency=catalog&operation=get-item",
+        "page=route&dependency=catalog&operation=get-item&range=24h",
         "page=agents",
         "page=alerts",
         "page=kill",
+        "page=policies",
+        "page=policy&dependency=catalog",
         "page=receivers",
         "page=controller",
     ] {

@@ -1,11 +1,14 @@
 //! A controller over values: keeps what it is told, refuses what a real one would.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt as _};
-use hedgerow_core::effect::{AuditRow, KillState, OrderError, SilenceDraft, SilenceId, Transition};
+use hedgerow_core::effect::{
+    AlertState, AuditRow, KillState, OrderError, SilenceDraft, SilenceId, Transition,
+};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
@@ -23,7 +26,10 @@ use hedgerow_protocol::ids::{Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio::sync::watch;
 
-use crate::{doors, fleet, told};
+use crate::{doors, fleet, lately, told};
+
+#[path = "stage/policies.rs"]
+mod policies;
 
 /// Cookies of the people on the stage, each with the role it is named after.
 pub(crate) const VIEWER: &str = "viewer-session";
@@ -43,7 +49,12 @@ pub(crate) struct Stage {
 
 #[derive(Default)]
 pub(crate) struct State {
+    /// Of catalog's policy, newest first.
     pub(crate) history: Vec<PolicyRevision>,
+    /// Of other policies that were changed here.
+    pub(crate) histories: BTreeMap<PolicyScope, Vec<PolicyRevision>>,
+    /// The store cannot be read.
+    pub(crate) store_away: bool,
     pub(crate) record: Vec<(i64, AuditRow)>,
     pub(crate) kills: Vec<KillState>,
     /// Of the newest policy.
@@ -66,6 +77,8 @@ pub(crate) struct State {
     /// The provider of single sign-on; sign-ins begun there keep the way back.
     pub(crate) sso: Option<String>,
     pub(crate) signed_out: Vec<String>,
+    /// The next reading of the history fails.
+    pub(crate) store_away: bool,
 }
 
 impl Stage {
@@ -114,18 +127,24 @@ impl Stage {
     }
 
     fn dress(state: &State, snapshot: &mut FleetSnapshot) {
-        if let Some(newest) = state.history.first()
-            && let Some(policy) = newest.policy.clone()
-        {
-            snapshot.policies.insert(
-                policy.scope().clone(),
-                PolicyView {
-                    revision: newest.revision,
-                    policy,
-                    since: newest.at,
-                    rollout: state.rollout.clone(),
-                },
-            );
+        let catalog = catalog();
+        let all = state.histories.iter();
+        for (scope, history) in all.chain([(&catalog, &state.history)]) {
+            let Some(newest) = history.first() else {
+                continue;
+            };
+            let Some(policy) = newest.policy.clone() else {
+                snapshot.policies.remove(scope);
+                continue;
+            };
+            let rollout = state.rollout.clone().filter(|_| *scope == catalog);
+            let view = PolicyView {
+                revision: newest.revision,
+                policy,
+                since: newest.at,
+                rollout,
+            };
+            snapshot.policies.insert(scope.clone(), view);
         }
         snapshot.silences.clone_from(&state.silences);
         for alert in &mut snapshot.alerts {
@@ -188,6 +207,10 @@ impl Stage {
             },
         }
     }
+}
+
+fn catalog() -> PolicyScope {
+    fleet::dependency("catalog").into()
 }
 
 fn matches(silence: &SilenceView, alert: &AlertView) -> bool {
@@ -282,40 +305,18 @@ impl Backend for Stage {
         reason: &str,
     ) -> Result<Saved, ActError> {
         Self::allow(operator, Role::Editor)?;
-        if reason.is_empty() {
-            return Err(OrderError::NoReason.into());
+        let scope = policy.scope().clone();
+        if rollout.is_some() && scope.pattern().is_some() {
+            return Err(OrderError::PatternInSteps(scope).into());
         }
-        let saved = self.state(|s| {
-            let current = s.history.first().map_or(Revision(0), |r| r.revision);
-            if let Some(expected) = expected.filter(|e| *e != current) {
-                return Err(OrderError::Stale { expected, current });
-            }
-            if s.history
-                .first()
-                .is_some_and(|r| r.policy.as_ref() == Some(&policy))
-            {
-                return Ok(Saved {
-                    revision: current,
-                    changed: false,
-                });
-            }
-            s.rollout = rollout.map(|plan| {
-                let base = s.history.first().and_then(|it| it.policy.clone()).unwrap();
-                fleet::rollout(&plan, current, base)
-            });
-            let revision = PolicyRevision {
-                revision: current.next(),
-                policy: Some(policy),
-                actor: operator.actor(),
-                reason: reason.into(),
-                at: fleet::START,
-            };
-            s.history.insert(0, revision);
-            Ok(Saved {
-                revision: current.next(),
-                changed: true,
-            })
-        })?;
+        let before = self.revisions(&scope);
+        let base = before.first().and_then(|it| it.policy.clone());
+        let saved = self.write(operator, &scope, Some(policy), expected, reason)?;
+        if saved.changed && scope == catalog() {
+            let current = before.first().map(|it| it.revision).unwrap_or_default();
+            let rollout = rollout.map(|plan| fleet::rollout(&plan, current, base.unwrap()));
+            self.state(|s| s.rollout = rollout);
+        }
         self.republish();
         Ok(saved)
     }
@@ -426,48 +427,73 @@ impl Backend for Stage {
     }
 
     async fn policy_history(&self, scope: &PolicyScope) -> Result<Vec<PolicyRevision>, StoreError> {
-        Ok(self.state(|s| {
-            s.history
-                .iter()
-                .filter(|r| r.policy.as_ref().is_none_or(|it| it.scope() == scope))
-                .cloned()
-                .collect()
-        }))
+        if self.state(|s| s.store_away) {
+            return Err(StoreError("the disk is full".into()));
+        }
+        Ok(self.revisions(scope))
     }
 
     async fn remove_policy(
         &self,
         operator: &Operator,
         scope: PolicyScope,
-        _: Option<Revision>,
+        expected: Option<Revision>,
         reason: &str,
     ) -> Result<Saved, ActError> {
         Self::allow(operator, Role::Editor)?;
-        if reason.is_empty() {
-            return Err(OrderError::NoReason.into());
+        let newest = self.revisions(&scope).into_iter().next();
+        if newest.is_none_or(|it| it.policy.is_none()) {
+            return Err(OrderError::NoPolicy(scope).into());
         }
-        let revision = self.state(|s| s.history.first().map(|it| it.revision));
-        let revision =
-            revision.ok_or(ActError::Unknown(format!("no policy is set for {scope}")))?;
-        self.state(|s| s.history.clear());
-        Ok(Saved {
-            revision: Revision(revision.0 + 1),
-            changed: true,
-        })
+        let saved = self.write(operator, &scope, None, expected, reason)?;
+        self.republish();
+        Ok(saved)
     }
 
-    async fn latencies(&self, _: RouteKey) -> Result<Option<Latencies>, StoreError> {
-        Ok(None)
-    }
-
-    async fn replay(&self, _: RouteKey, policy: Policy, _: Duration) -> Result<Replay, StoreError> {
-        Ok(hedgerow_core::whatif::replay(&[], &policy))
-    }
-
-    async fn history(&self, route: &RouteKey, _: Moment, _: u32) -> Result<Vec<Point>, StoreError> {
+    async fn latencies(&self, route: RouteKey) -> Result<Option<Latencies>, StoreError> {
         let snapshot = self.snapshot();
-        let view = snapshot.routes.get(route);
-        Ok(view.map_or_else(Vec::new, |view| view.course.to_vec()))
+        let view = snapshot.routes.get(&route);
+        Ok(view.and_then(|view| lately::latencies(view)))
+    }
+
+    async fn replay(
+        &self,
+        route: RouteKey,
+        policy: Policy,
+        last: Duration,
+    ) -> Result<Replay, StoreError> {
+        if self.state(|s| s.store_away) {
+            return Err(StoreError("the disk is full".into()));
+        }
+        let snapshot = self.snapshot();
+        let view = snapshot.routes.get(&route);
+        let minutes = view.map(|view| lately::minutes(view, snapshot.at, last));
+        let minutes = minutes.unwrap_or_default();
+        Ok(hedgerow_core::whatif::replay(&minutes, &policy))
+    }
+
+    async fn history(
+        &self,
+        route: &RouteKey,
+        since: Moment,
+        points: u32,
+    ) -> Result<Vec<Point>, StoreError> {
+        if self.state(|s| std::mem::replace(&mut s.store_away, false)) {
+            return Err(StoreError("no answer within 5 s".into()));
+        }
+        Ok(fleet::history(route, since, self.snapshot().at, points))
+    }
+
+    async fn past_alerts(
+        &self,
+        route: &RouteKey,
+        since: Moment,
+        limit: u32,
+    ) -> Result<Vec<AlertState>, StoreError> {
+        let snapshot = self.snapshot();
+        let alerts = snapshot.alerts.iter().map(|alert| alert.state.clone());
+        let alerts = alerts.filter(|it| it.route == *route && it.since >= since);
+        Ok(alerts.take(limit as usize).collect())
     }
 
     async fn silence(

@@ -40,13 +40,13 @@ const NAMED_KEPT: Duration = Duration::from_secs(10);
 /// How long a rollout that was taken back is an alert, unless a person sets a policy before.
 pub(crate) const REVERTED_FIRES: Duration = Duration::from_mins(10);
 
-/// Win rate / what independence predicts, under which most hedges are sent in vain.
-pub(super) const WINS_LOW: f64 = 0.5;
+/// Hedges answered / what independence predicts, under which they are too slow to win what they are
+/// sent for. A third of slowness shared reads 0.4; under 0.3 hedging goes off by itself.
+pub(super) const ANSWERED_LOW: f64 = 0.5;
 /// Over this, slowness is a replica's own again, for the most part.
-const WINS_CLEAR: f64 = 0.65;
-/// Both figures are over two minutes, so that a change of the one that the other has not seen yet is
-/// over before it is told.
-const WINS_WAIT: Duration = Duration::from_mins(2);
+const ANSWERED_CLEAR: f64 = 0.65;
+/// A pause that all replicas share is over by then.
+const ANSWERED_WAIT: Duration = Duration::from_mins(2);
 
 /// Refused by the budget / crossed, over which most of what is slow is not helped.
 pub(super) const REFUSED_HIGH: f64 = 0.5;
@@ -89,7 +89,7 @@ pub(super) fn waits(rule: AlertRule, heartbeat: Duration) -> Waits {
         AlertRule::SharedSlowdown | AlertRule::HedgingDisabled | AlertRule::RolloutReverted => {
             (Duration::ZERO, Duration::ZERO)
         }
-        AlertRule::LowWinRate => (WINS_WAIT, WINS_WAIT),
+        AlertRule::LowWinRate => (ANSWERED_WAIT, ANSWERED_WAIT),
         AlertRule::BudgetExhausted => (REFUSED_PENDING, REFUSED_KEPT),
         AlertRule::AgentsStale => {
             let wait = heartbeat * STALE_HEARTBEATS;
@@ -120,7 +120,7 @@ pub(super) fn signal(now: Moment, rule: AlertRule, it: &Observed<'_>, slowed: bo
             Some(_) => Signal::Raise,
             None => Signal::Clear,
         },
-        AlertRule::LowWinRate => inhibited(of_wins(it.decision)),
+        AlertRule::LowWinRate => inhibited(of_answers(it.decision)),
         AlertRule::BudgetExhausted => inhibited(of_refusals(it.decision)),
         AlertRule::AgentsStale => of_agents(it),
         AlertRule::PolicyRefused => of_refusing(it),
@@ -192,10 +192,10 @@ fn while_on(decision: &Decision, judge: impl Fn() -> Signal) -> Signal {
     }
 }
 
-fn of_wins(decision: &Decision) -> Signal {
-    while_on(decision, || match decision.conditions.wins {
-        Some(wins) if wins.ratio() < WINS_LOW => Signal::Raise,
-        Some(wins) if wins.ratio() > WINS_CLEAR => Signal::Clear,
+fn of_answers(decision: &Decision) -> Signal {
+    while_on(decision, || match decision.conditions.answered {
+        Some(ratio) if ratio < ANSWERED_LOW => Signal::Raise,
+        Some(ratio) if ratio > ANSWERED_CLEAR => Signal::Clear,
         _ => Signal::Neither,
     })
 }

@@ -3,7 +3,7 @@
 use hedgerow_protocol::ids::ReplicaName;
 
 use super::Observed;
-use super::rules::{RATE_LINE, REFUSED_HIGH, STALE_LINE, WINS_LOW, rate_line};
+use super::rules::{ANSWERED_LOW, RATE_LINE, REFUSED_HIGH, STALE_LINE, rate_line};
 use super::track::Subject;
 use crate::view::AlertRule;
 
@@ -31,7 +31,7 @@ pub(super) fn summary(subject: &Subject, it: &Observed<'_>) -> String {
             route.dependency,
             it.reverted.unwrap_or_default()
         ),
-        AlertRule::LowWinRate => wins(subject, it),
+        AlertRule::LowWinRate => answers(subject, it),
         AlertRule::BudgetExhausted => refused(subject, it),
         AlertRule::AgentsStale => agents(subject, it),
         AlertRule::PolicyRefused => refusing(subject, it),
@@ -93,15 +93,18 @@ fn replica(subject: &Subject, it: &Observed<'_>) -> String {
     )
 }
 
-fn wins(subject: &Subject, it: &Observed<'_>) -> String {
-    let wins = it.decision.conditions.wins.unwrap_or_default();
+fn answers(subject: &Subject, it: &Observed<'_>) -> String {
+    let decision = it.decision;
+    let ratio = decision.conditions.answered.unwrap_or_default();
+    let won = decision.figures.and_then(|figures| figures.win_rate);
+    let won = won.map_or_else(String::new, |won| {
+        format!(", and {} of them win", percent(won))
+    });
     format!(
-        "{}: {} of the hedges answer first, under {} of the {} that independent replicas would give; \
-         what makes calls slow is shared between replicas, and most hedges are sent in vain",
-        subject.route,
-        percent(wins.rate),
-        percent(WINS_LOW),
-        percent(wins.expected)
+        "{}: hedges answer {ratio:.2} times as often as independent ones would, under \
+         {ANSWERED_LOW}{won}; what makes calls slow is shared between replicas, and hedges carry \
+         load for little",
+        subject.route
     )
 }
 

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use hedgerow_protocol::latency::{SurvivalCurve, bucket_of};
 use hedgerow_protocol::policy::Policy;
-use hedgerow_protocol::report::Refusal;
+use hedgerow_protocol::report::{Refusal, Totals};
 use hedgerow_protocol::units::Threshold;
 
 use super::goal::InForce;
 use super::primaries::{Healthy, Present, share};
 use super::{Live, Situation};
 use crate::memory::Memory;
-use crate::view::{Figures, NoData};
+use crate::view::{Figures, Interval, NoData};
 use crate::window::{WINDOW_MAX, Windows};
 
 /// How long the controller counts as just started.
@@ -31,7 +31,7 @@ pub(crate) fn figures(
     let totals = present.totals();
     let minute = windows.over(WINDOW_MAX);
     let holdout = minute.holdout();
-    let (treated_p99, holdout_p99) = (minute.treated().quantile(0.99), holdout.quantile(0.99));
+    let treated = minute.treated();
     let ended = totals.finished.saturating_sub(totals.abandoned);
     let seconds = present.span().as_secs_f64();
     let healthy = Healthy::count(present, &memory.named);
@@ -48,15 +48,21 @@ pub(crate) fn figures(
         p50: curve.quantile(0.5),
         p95: curve.quantile(0.95),
         p99: curve.quantile(0.99),
-        treated_p99,
-        holdout_p99,
+        treated_p99: treated.quantile(0.99),
+        holdout_p99: holdout.quantile(0.99),
         holdout_calls: holdout.count(),
+        treated_calls: treated.count(),
+        treated_p95: treated.quantile(0.95),
+        holdout_p95: holdout.quantile(0.95),
+        treated_p99_within: Interval::of(&treated, 0.99),
+        holdout_p99_within: Interval::of(&holdout, 0.99),
         hedge_rate: share(totals.hedges(), totals.started),
         demand: share(healthy.crossed, totals.started).map(|crossed| crossed * memory.probability),
         win_rate: share(totals.won, totals.hedged),
         win_rate_expected: threshold.and_then(|d| expected_wins(&curve, d)),
         error_rate: share(totals.primary_errors, totals.primary_finished),
         refused_by_budget: share(totals.refused_for(Refusal::Budget), totals.crossed),
+        refused: refused(&totals),
         threshold,
         probability: live.probability.get(),
         budget: live.budget.get(),
@@ -67,6 +73,16 @@ pub(crate) fn figures(
         median_ratio: memory.base.ratio(),
         utilisation: None,
     }
+}
+
+/// Why crossed calls were not hedged; None: none crossed.
+fn refused(totals: &Totals) -> Option<[f32; Refusal::ALL.len()]> {
+    (totals.crossed > 0).then(|| {
+        let crossed = totals.crossed as f64;
+        // To a hundredth of a per cent: a point of the history is short.
+        let share = |count: u64| ((count as f64 / crossed).min(1.0) * 1e4).round() / 1e4;
+        totals.refused.map(|count| share(count) as f32)
+    })
 }
 
 /// Hedges aimed at, as a share of eligible calls: of those that cross at an armed agent.

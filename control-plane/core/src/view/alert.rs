@@ -21,7 +21,7 @@ pub enum AlertRule {
     ReplicaFailing,
     /// A rollout of a policy was taken back by the controller.
     RolloutReverted,
-    /// Hedges win far less often than independent replicas would have them win.
+    /// Hedges answer, and so win, far less often than those of independent replicas would.
     LowWinRate,
     /// Most calls that would be hedged are refused by the budget.
     BudgetExhausted,

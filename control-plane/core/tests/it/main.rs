@@ -18,6 +18,7 @@ mod orders;
 mod pools;
 mod quarantine;
 mod random;
+mod replicas;
 mod reports;
 mod restart;
 mod rollout;

@@ -17,10 +17,10 @@ pub(crate) struct Traffic {
     pub(crate) slow: f64,
     /// Share of primaries that fail.
     pub(crate) errors: f64,
-    /// Hedges sent, as a share of calls.
+    /// Hedges sent, as a share of calls; half of them win.
     pub(crate) hedged: f64,
-    /// Share of these that win.
-    pub(crate) won: f64,
+    /// Share of these that answer, as fast as most calls; the others are stopped then.
+    pub(crate) answered: f64,
     /// Calls that the budget refused a hedge, as a share of calls.
     pub(crate) refused: f64,
     /// All slow calls and errors are the first replica's.
@@ -34,7 +34,7 @@ impl Traffic {
         slow: 0.05,
         errors: 0.0,
         hedged: 0.0,
-        won: 0.5,
+        answered: 1.0,
         refused: 0.0,
         one_replica: false,
     };
@@ -54,7 +54,7 @@ impl Traffic {
             failed: self.share(self.errors),
             crossed,
             hedged,
-            won: (hedged as f64 * self.won) as u64,
+            won: hedged / 2,
             refused,
             hedge_finished: hedged,
             primary_finished: self.calls,
@@ -68,13 +68,15 @@ impl Traffic {
     /// The second's part of a report, with totals for the agent's life.
     pub(crate) fn report(self, route: &RouteKey, totals: &Totals) -> RouteReport {
         let slow = self.share(self.slow);
+        let hedged = self.share(self.hedged);
+        let answered = (hedged as f64 * self.answered) as u64;
         RouteReport {
             route: route.clone(),
             totals: *totals,
             primary: self.attempts(self.calls, slow),
             hedge: Attempts {
-                done: histogram(&[(self.usual_ms, self.share(self.hedged))]),
-                censored: SparseHistogram::default(),
+                done: histogram(&[(self.usual_ms, answered)]),
+                censored: histogram(&[(self.usual_ms, hedged - answered)]),
             },
             treated: histogram(&[
                 (self.usual_ms, self.calls - slow),

@@ -1,14 +1,21 @@
 //! What a receiver's address and answer can and cannot do (S8, S9).
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hedgerow_control_plane::config::{ReceiverKind, TlsFiles};
+use hedgerow_control_plane::listen::{Bound, HttpLimits, PemPair, serve_http};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
 use super::catch::Catch;
 use super::kinds::{alertmanager, email, made, made_with, pagerduty, slack, webhook};
+use super::mail::certificate;
 use super::sink::Sink;
-use super::{KEY, Post, firing, receiver, receiver_at};
+use super::{KEY, Post, brisk, firing, receiver, receiver_at};
 use crate::logged::Log;
 use crate::standing::eventually;
 
@@ -144,4 +151,48 @@ async fn s08_s09_no_kind_connects_inside_follows_a_redirect_or_shows_a_secret() 
     }
     assert!(inside.caught().is_empty());
     assert!(!log.text().contains("canary"), "{}", log.text());
+}
+
+#[tokio::test]
+async fn s09_an_https_receiver_has_to_be_certified_by_an_authority_that_is_known() {
+    let folder = TempDir::new().unwrap();
+    let (certificate, key, pem) = certificate(&folder);
+    let tls = TlsFiles {
+        certificate: certificate.into(),
+        key: key.into(),
+    };
+    let catch = Catch::start().await;
+    let bound = Bound::new("127.0.0.1:0".parse().unwrap(), "a test")
+        .await
+        .unwrap();
+    let port = bound.address().port();
+    tokio::spawn(serve_http(
+        bound,
+        Some(PemPair::read(&tls).unwrap()),
+        catch.router(),
+        HttpLimits::default(),
+        CancellationToken::new(),
+    ));
+    let kind = || ReceiverKind::Slack {
+        url: format!("https://localhost:{port}/canary-path").into(),
+    };
+    let known = made_with("known", kind(), true, Some(pem));
+    let mut settings = brisk();
+    settings.timeout = Duration::from_secs(10);
+    let mut post = Post::new(Vec::new()).await;
+    post.restart(settings, vec![known, made("stranger", kind())])
+        .await;
+    post.write(firing("e1"), &["known", "stranger"]).await;
+    eventually("both were tried", async || {
+        let all = post.deliveries().await;
+        all[0].state == "delivered" && all[1].last_error.is_some()
+    })
+    .await;
+    let error = post.deliveries().await[1].last_error.clone().unwrap();
+    assert!(
+        error.contains("certificate") && error.contains("ca_file"),
+        "{error}"
+    );
+    assert_eq!(catch.taken().len(), 1);
+    post.stop().await;
 }

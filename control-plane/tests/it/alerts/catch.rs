@@ -50,9 +50,14 @@ impl Catch {
             answer: Arc::new(Mutex::new(answer)),
             address: listener.local_addr().unwrap(),
         };
-        let app = Router::new().fallback(take).with_state(catch.clone());
+        let app = catch.router();
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         catch
+    }
+
+    /// To be served elsewhere too.
+    pub(crate) fn router(&self) -> Router {
+        Router::new().fallback(take).with_state(self.clone())
     }
 
     pub(crate) fn answers(&self, answer: impl Fn(usize) -> Response + Send + 'static) {

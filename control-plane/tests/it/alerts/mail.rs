@@ -124,7 +124,8 @@ async fn p15_what_is_due_of_a_dependency_is_one_mail_and_its_end_is_in_its_threa
     post.stop().await;
 }
 
-fn certificate(folder: &TempDir) -> (String, String, Vec<u8>) {
+/// Certificate and key of `localhost` in files, and the certificate.
+pub(crate) fn certificate(folder: &TempDir) -> (String, String, Vec<u8>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (certificate, key) = (folder.path().join("c.pem"), folder.path().join("k.pem"));
     std::fs::write(&certificate, made.cert.pem()).unwrap();

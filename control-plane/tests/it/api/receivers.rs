@@ -3,12 +3,14 @@
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use hedgerow_control_plane::alerts::{Delivering, Receivers};
+use hedgerow_control_plane::auth;
 use hedgerow_core::effect::{AlertState, Record};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::AlertRule;
 use hedgerow_dashboard::backend::{ActError, Backend as _, Operator, Role};
 use hedgerow_protocol::ids::RouteKey;
 use reqwest::Response;
+use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -16,6 +18,7 @@ use super::{errors, get, problem};
 use crate::alerts::catch::Catch;
 use crate::alerts::kinds::{alertmanager, email, made, pagerduty, slack, webhook};
 use crate::alerts::program::Mailbox;
+use crate::running::Running;
 use crate::standing::Standing;
 
 async fn standing(catch: &Catch, mail_port: u16) -> Standing {
@@ -196,4 +199,35 @@ async fn u11_receivers_are_listed_with_how_they_do_and_without_their_secrets() {
         assert!(status == 422 || status == 400, "{query}: {status}");
     }
     standing.stop().await;
+}
+
+#[tokio::test]
+async fn u11_receivers_of_the_configuration_are_those_of_the_api() {
+    let catch = Catch::start().await;
+    let receiver = format!(
+        "[[receiver]]\nname = \"chat\"\nkind = \"slack\"\nurl = \"http://{}/\"\nallow_private = true\n",
+        catch.address
+    );
+    let running = Running::start_with(&receiver, |_| {}).await;
+    let store = running.app.store();
+    let token = auth::new_api_token(store, "ci", Role::Operator, None).await;
+    let url = format!(
+        "http://{}/api/v1/receivers/chat/test",
+        running.app.http_address()
+    );
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let answer = client
+        .post(url)
+        .bearer_auth(token.unwrap().expose_secret())
+        .json(&json!({}))
+        .send()
+        .await
+        .unwrap();
+    let outcome: Value = answer.json().await.unwrap();
+    assert_eq!(outcome["delivered"], true, "{outcome}");
+    // The page of receivers, at the controller's own address.
+    let sent = catch.taken()[0].to_string();
+    let link = format!("http://{}/receivers|", running.app.http_address());
+    assert!(sent.contains(&link), "{sent}");
+    running.app.stop().await;
 }

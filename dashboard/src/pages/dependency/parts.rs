@@ -9,7 +9,8 @@ use hedgerow_core::view::{
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::report::Refusal;
 
-use crate::chart::{Band, alert_line};
+use super::why::{Fact, facts};
+use crate::chart::{Band, CARRIED_BEYOND, Event, alert_line, sign_of, within_words};
 use crate::format::{
     Figure, Time, count, grouped, latency, percent, percent_set, significant, span,
 };
@@ -25,6 +26,8 @@ pub(super) struct Verdict {
     pub(super) for_long: String,
     pub(super) tries_again: Option<String>,
     pub(super) evidence: Vec<EvidenceRow>,
+    /// What decided it, one click further.
+    pub(super) facts: Vec<Fact>,
     /// Whether the evidence speaks against hedging.
     pub(super) against: bool,
     pub(super) cure: Option<String>,
@@ -63,7 +66,11 @@ impl EvidenceRow {
 }
 
 impl Verdict {
-    pub(super) fn new(view: &RouteView, snapshot: &FleetSnapshot) -> Self {
+    pub(super) fn new(
+        view: &RouteView,
+        snapshot: &FleetSnapshot,
+        transitions: &[Transition],
+    ) -> Self {
         let tone = match view.mode {
             Mode::Off(OffReason::Policy) | Mode::Observing => "quiet",
             Mode::Off(_) => "bad",
@@ -85,6 +92,7 @@ impl Verdict {
                 }
             }),
             evidence: view.evidence.iter().map(EvidenceRow::new).collect(),
+            facts: facts(view, snapshot, transitions),
             against: view.mode.reason().is_some(),
             cure: cure(view),
             held: view.mode == Mode::Off(OffReason::TooManyChanges),
@@ -108,13 +116,15 @@ fn cure(view: &RouteView) -> Option<String> {
             .collect();
         (!names.is_empty()).then(|| names.join(", "))
     };
-    let budget = view.figures.map_or(0.08, |f| f.budget);
+    let carried = view.figures.map(|f| {
+        let most = percent_set(f.budget + CARRIED_BEYOND);
+        format!(": hedging can carry at most {most} of slow traffic")
+    });
+    let carried = carried.unwrap_or_default();
     match (named(Named::Failing), named(Named::Slow)) {
         (Some(names), _) => Some(format!("{names} is what fails. Ejecting it is the cure.")),
         (None, Some(names)) => Some(format!(
-            "{names} is what is slow. Ejecting it is the cure: hedging can carry at most {} of slow \
-             traffic.",
-            percent_set(budget)
+            "{names} is what is slow. Ejecting it is the cure{carried}."
         )),
         (None, None) => None,
     }
@@ -143,6 +153,7 @@ impl KeyFigures {
         let mut cells = outcome_cells(f, why);
         cells.extend(hedging_cells(f, view.pool.as_ref(), why));
         cells.extend(guard_cells(f, why));
+        cells.push(duplicates(view));
         Self {
             cells,
             window: f.map_or_else(String::new, |f| {
@@ -226,7 +237,7 @@ fn guard_cells(f: Option<&Figures>, why: &str) -> Vec<KeyFigure> {
     let median = Figure::number(f.and_then(|f| f.median_ratio), why);
     vec![
         cell("Errors", "%", errors, None),
-        cell("Answered/expected", "", answered, shared),
+        cell("Answered / expected", "", answered, shared),
         cell("Median / base", "x", median, None),
     ]
 }
@@ -234,11 +245,29 @@ fn guard_cells(f: Option<&Figures>, why: &str) -> Vec<KeyFigure> {
 /// What hedging buys at p99, where both arms are known.
 fn gain(f: &Figures) -> Option<String> {
     let holdout = f.holdout_p99?;
+    let within = f
+        .holdout_p99_within
+        .map_or_else(String::new, |it| format!(", 95 %: {}", within_words(it)));
     Some(format!(
-        "held out: {} on {} calls",
+        "held out: {} on {} calls{within}",
         latency(holdout),
         count(f.holdout_calls)
     ))
+}
+
+/// What a server executed more than once: no agent can know that.
+fn duplicates(view: &RouteView) -> KeyFigure {
+    let label = "Duplicates at server";
+    let Some(told) = view.duplicates else {
+        let none = Figure::none("no server of it has reported duplicates");
+        return cell(label, "", none, Some("no server reports them".into()));
+    };
+    let hedges = match told.hedges {
+        Some(hedges) => format!("{} hedges explain one each", count(hedges)),
+        None => "hedges of that time are not known".into(),
+    };
+    let note = format!("executed in {}; {hedges}", span(told.over));
+    cell(label, "", Figure::count(told.executed), Some(note))
 }
 
 /// A replica.
@@ -394,48 +423,56 @@ pub(super) struct Happened {
     pub(super) glyph: &'static str,
     pub(super) kind: &'static str,
     pub(super) words: String,
+    /// Its record, or its alert.
+    pub(super) href: Option<String>,
     pub(super) evidence: Vec<EvidenceRow>,
 }
 
-/// Marks and automatic changes in one list, newest first.
-pub(super) fn happened(view: &RouteView, transitions: &[Transition], now: Moment) -> Vec<Happened> {
-    let mut all: Vec<(Moment, Happened)> = transitions
-        .iter()
-        .map(|t| {
-            let happened = Happened {
-                at: Time::near(t.at, now),
-                class: "mode",
-                glyph: "■",
-                kind: "controller",
-                words: format!("{} to {}: {}", t.from.as_str(), t.to.as_str(), t.words),
-                evidence: t.evidence.iter().map(EvidenceRow::new).collect(),
-            };
-            (t.at, happened)
-        })
-        // Changes of mode are in the transitions already, with their evidence.
-        .chain(
-            view.marks
-                .iter()
-                .filter(|m| m.kind != MarkKind::Mode)
-                .map(|m| {
-                    let (class, glyph, kind) = match m.kind {
-                        MarkKind::Policy => ("policy", "◆", "person"),
-                        MarkKind::Mode => ("mode", "■", "controller"),
-                        MarkKind::Alert => ("alert", "▲", "alert"),
-                        MarkKind::Agent => ("alert", "●", "agent"),
-                    };
-                    let happened = Happened {
-                        at: Time::near(m.at, now),
-                        class,
-                        glyph,
-                        kind,
-                        words: m.words.clone(),
-                        evidence: Vec::new(),
-                    };
-                    (m.at, happened)
-                }),
-        )
-        .collect();
+const fn kind_words(kind: MarkKind) -> &'static str {
+    match kind {
+        MarkKind::Policy => "person",
+        MarkKind::Mode => "controller",
+        MarkKind::Alert => "alert",
+        MarkKind::Agent => "agent",
+    }
+}
+
+/// Marks and automatic changes in one list, newest first. An automatic change that is marked too is
+/// told once, with its evidence and the mark's address.
+pub(super) fn happened(events: &[Event], transitions: &[Transition], now: Moment) -> Vec<Happened> {
+    let of = |t: &Transition| {
+        let mark = events
+            .iter()
+            .find(|event| event.kind == MarkKind::Mode && event.at == t.at);
+        let (class, glyph) = sign_of(MarkKind::Mode);
+        let happened = Happened {
+            at: Time::near(t.at, now),
+            class,
+            glyph,
+            kind: kind_words(MarkKind::Mode),
+            words: format!("{} to {}: {}", t.from.as_str(), t.to.as_str(), t.words),
+            href: mark.map(|it| it.href.clone()),
+            evidence: t.evidence.iter().map(EvidenceRow::new).collect(),
+        };
+        (t.at, happened)
+    };
+    let told = |event: &&Event| {
+        event.kind == MarkKind::Mode && transitions.iter().any(|t| t.at == event.at)
+    };
+    let marks = events.iter().filter(|it| !told(it)).map(|event| {
+        let (class, glyph) = sign_of(event.kind);
+        let happened = Happened {
+            at: Time::near(event.at, now),
+            class,
+            glyph,
+            kind: kind_words(event.kind),
+            words: event.words.clone(),
+            href: Some(event.href.clone()),
+            evidence: Vec::new(),
+        };
+        (event.at, happened)
+    });
+    let mut all: Vec<(Moment, Happened)> = transitions.iter().map(of).chain(marks).collect();
     all.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     all.into_iter().map(|(_, happened)| happened).collect()
 }
