@@ -66,8 +66,6 @@ pub(crate) struct State {
     /// Names of receivers that were sent a test.
     pub(crate) tested: Vec<String>,
     pub(crate) receivers: Vec<ReceiverView>,
-    /// The store does not answer.
-    pub(crate) store_away: bool,
     /// Who may come in.
     pub(crate) access: AccessView,
     /// Changes of it that were asked for, each with its reason.
@@ -77,8 +75,6 @@ pub(crate) struct State {
     /// The provider of single sign-on; sign-ins begun there keep the way back.
     pub(crate) sso: Option<String>,
     pub(crate) signed_out: Vec<String>,
-    /// The next reading of the history fails.
-    pub(crate) store_away: bool,
 }
 
 impl Stage {
