@@ -177,7 +177,7 @@
       body.append(row);
     }
     if ($("#fleet-table")?.matches(":hover")) {
-      waiting = true;
+      waiting ||= "order";
       return;
     }
     waiting = false;

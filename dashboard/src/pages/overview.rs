@@ -71,7 +71,7 @@ impl Overview {
         let sort = query.order();
         let states = query.states();
         let mut rows: Vec<Arc<Rendered>> = all
-            .rows
+            .list
             .iter()
             .filter(|row| row.matches(&query.q, states))
             .cloned()
@@ -93,7 +93,7 @@ impl Overview {
 
     /// Nothing has reported yet.
     fn quiet(&self) -> bool {
-        self.all.rows.is_empty()
+        self.all.list.is_empty()
     }
 
     /// The rows' ids, in order.
@@ -119,7 +119,7 @@ impl Overview {
             let s = if n == 1 { "" } else { "s" };
             format!("{} {one}{s}", count(n as u64))
         };
-        let all = self.all.rows.len();
+        let all = self.all.list.len();
         if self.rows.len() == all {
             let agents = plural(self.all.agents, "agent");
             format!("{}, {agents}", plural(all, "route"))

@@ -13,7 +13,7 @@ use crate::pages::state::policy_address;
 /// What every overview shows of one snapshot, whatever its filter.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    pub(super) rows: Vec<Arc<Rendered>>,
+    pub(super) list: Vec<Arc<Rendered>>,
     pub(super) needs: Needs,
     pub(super) agents: usize,
     /// What policies are for that no agent has reported yet, and where they are.
@@ -24,11 +24,11 @@ impl Rows {
     fn new(snapshot: &FleetSnapshot, before: Option<&Self>) -> Self {
         let drawn: BTreeMap<&RouteKey, &Drawn> = before
             .into_iter()
-            .flat_map(|it| &it.rows)
+            .flat_map(|it| &it.list)
             .map(|row| (&row.route, &row.spark))
             .collect();
         let standing = Standing::new(snapshot);
-        let rows = snapshot
+        let list = snapshot
             .routes
             .values()
             .map(|view| {
@@ -43,7 +43,7 @@ impl Rows {
             .map(|scope| (scope.to_string(), policy_address(scope)))
             .collect();
         Self {
-            rows,
+            list,
             needs: Needs::new(snapshot),
             agents: snapshot.agents.len(),
             waiting,
