@@ -5,15 +5,17 @@ mod access;
 
 use std::time::Duration;
 
-use hedgerow_core::effect::{Done, OrderError};
+use hedgerow_core::effect::{AuditRow, Done, OrderError, Record, SilenceDraft, SilenceId};
 use hedgerow_core::event::{Actor, KillScope, Order, Via};
 use hedgerow_core::rollout::RolloutPlan;
-use hedgerow_dashboard::backend::{ActError, Operator, Role, RolloutStep, Saved};
+use hedgerow_dashboard::backend::{ActError, Operator, Role, RolloutStep, Saved, TestOutcome};
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
 use hedgerow_protocol::units::Ratio;
 
-use crate::engine::{Engine, EngineError};
+use crate::alerts::Receivers;
+use crate::engine::{Engine, EngineError, log_recorded};
+use crate::store::Store;
 
 /// Somebody who acts, and the way they came in.
 #[derive(Debug, Clone, Copy)]
@@ -133,6 +135,62 @@ impl Acting<'_> {
         self.order(order, "").await.map(|_| ())
     }
 
+    /// Takes a server's count of what it executed twice: it can only raise an alert. Needs an operator.
+    pub(crate) async fn set_duplicates(
+        self,
+        route: RouteKey,
+        executed: u64,
+        over: Duration,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        let order = Order::SetDuplicates {
+            route,
+            executed,
+            over,
+        };
+        self.order(order, "").await.map(|_| ())
+    }
+
+    /// Keeps notices from receivers for a time. Needs an operator.
+    pub(crate) async fn silence(
+        self,
+        silence: SilenceDraft,
+        reason: &str,
+    ) -> Result<SilenceId, ActError> {
+        self.needs(Role::Operator)?;
+        match self.order(Order::Silence(silence), reason).await? {
+            Done::Silenced(id) => Ok(id),
+            other => Err(mismatched(&other)),
+        }
+    }
+
+    /// Ends a silence before its time. Needs an operator.
+    pub(crate) async fn end_silence(
+        self,
+        silence: SilenceId,
+        reason: &str,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        self.order(Order::EndSilence { silence }, reason)
+            .await
+            .map(|_| ())
+    }
+
+    /// Says that somebody works on an alert; `comment` is the reason in the record. Needs an
+    /// operator.
+    pub(crate) async fn acknowledge(
+        self,
+        alert: &str,
+        lasts: Option<Duration>,
+        comment: &str,
+    ) -> Result<(), ActError> {
+        self.needs(Role::Operator)?;
+        let alert = alert.to_owned();
+        self.order(Order::Acknowledge { alert, lasts }, comment)
+            .await
+            .map(|_| ())
+    }
+
     /// Begins a switchback. Needs an operator.
     pub(crate) async fn start_switchback(
         self,
@@ -158,6 +216,41 @@ impl Acting<'_> {
             .map(|_| ())
     }
 
+    /// Sends a test notice to a receiver. Needs an operator: it may wake somebody. The record has it
+    /// before it is sent.
+    pub(crate) async fn test_receiver(
+        self,
+        receivers: &Receivers,
+        store: &Store,
+        name: &str,
+    ) -> Result<TestOutcome, ActError> {
+        self.needs(Role::Operator)?;
+        let unknown = || ActError::Unknown(format!("no receiver {name:?} is configured"));
+        let receiver = receivers.find(name).ok_or_else(unknown)?;
+        let row = Record::Audit(AuditRow {
+            at: self.engine.clock().now(),
+            actor: self.actor(),
+            action: "receiver.test".into(),
+            target: name.into(),
+            before: String::new(),
+            after: format!("a test notice by {}", receiver.kind()),
+            reason: String::new(),
+        });
+        store
+            .write(std::slice::from_ref(&row), &[])
+            .await
+            .map_err(|error| OrderError::NotPersisted(error.in_full()))?;
+        log_recorded(&row);
+        Ok(receivers.test(receiver, &self.operator.name).await)
+    }
+
+    fn actor(self) -> Actor {
+        Actor {
+            name: self.operator.name.clone(),
+            via: self.via,
+        }
+    }
+
     /// Whether they may: where looking already tells something, before anything is looked at.
     pub(crate) fn needs(self, needed: Role) -> Result<(), ActError> {
         let have = self.operator.role;
@@ -172,12 +265,8 @@ impl Acting<'_> {
         if let Some(problem) = unreadable(reason.trim()) {
             return Err(ActError::Reason(problem));
         }
-        let actor = Actor {
-            name: self.operator.name.clone(),
-            via: self.via,
-        };
         self.engine
-            .order(actor, reason.trim().into(), order)
+            .order(self.actor(), reason.trim().into(), order)
             .await
             .map_err(|error| match error {
                 EngineError::Refused(refused) => refused.into(),

@@ -7,16 +7,31 @@
 //! each once (P15, B77). A notice is marked right after the receiver's 2xx; where the process is
 //! killed between the two, it is sent again with the same `webhook-id`, by which the receiver
 //! recognises it.
+//!
+//! A kind of receiver is a file: what it is configured with, and one `attempt` to hand a message over.
+//! Programs get one notice a message and tell episodes apart; people (Slack, e-mail) get what is due
+//! of a dependency in one. To add a kind: its file, a variant in [`receiver`] and in
+//! [`crate::config::ReceiverKind`], its keys in `config/receiver/entry.rs`.
 
 pub(crate) mod address;
+mod alertmanager;
+mod attempt;
 mod backoff;
-mod body;
 mod deliver;
+mod directory;
+mod email;
+mod endpoint;
+mod notice;
+mod pagerduty;
+mod plain;
 mod receiver;
+mod resend;
 mod signature;
+mod slack;
 mod webhook;
 
 pub use address::AddressError;
 pub use deliver::{Delivering, deliver};
+pub use directory::Receivers;
 pub use receiver::{Receiver, ReceiverError};
 pub use signature::{SecretError, SigningSecret};

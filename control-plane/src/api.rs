@@ -9,13 +9,16 @@
 //! Every error is `application/problem+json` (RFC 9457) and says what was expected.
 
 mod access;
+mod alerts;
 mod audit;
 mod body;
 mod caller;
+mod duplicates;
 mod look;
 mod page;
 mod policies;
 mod problem;
+mod receivers;
 mod steer;
 mod switchback;
 mod utilisation;
@@ -32,6 +35,7 @@ use hedgerow_core::event::Via;
 use hedgerow_dashboard::backend::Operator;
 
 use crate::acts::Acting;
+use crate::alerts::Receivers;
 use crate::auth::Auth;
 use crate::engine::Engine;
 use crate::store::Store;
@@ -49,6 +53,8 @@ pub struct ApiState {
     pub store: Store,
     /// Who somebody is.
     pub auth: Auth,
+    /// Where alerts go.
+    pub receivers: Receivers,
 }
 
 impl ApiState {
@@ -81,8 +87,15 @@ routes! {
     post "/api/v1/routes/{dependency}/{operation}/replay" => whatif::last_hours;
     get "/api/v1/agents" => look::agents;
     get "/api/v1/agents/{instance}" => look::agent;
-    get "/api/v1/alerts" => look::alerts;
     get "/api/v1/audit" => audit::list;
+    get "/api/v1/alerts" => alerts::list;
+    post "/api/v1/alerts/{id}/acknowledge" => alerts::acknowledge;
+    get "/api/v1/silences" => alerts::silences,
+    post "/api/v1/silences" => alerts::silence;
+    delete "/api/v1/silences/{id}" => alerts::end_silence;
+    get "/api/v1/receivers" => receivers::list;
+    post "/api/v1/receivers/{name}/test" => receivers::test;
+    get "/api/v1/deliveries" => receivers::deliveries;
     get "/api/v1/policies" => policies::list;
     get "/api/v1/policies/{scope}" => policies::show,
     put "/api/v1/policies/{scope}" => policies::set,
@@ -110,6 +123,7 @@ routes! {
     get "/api/v1/agent-tokens" => access::agent_tokens,
     post "/api/v1/agent-tokens" => access::add_agent_token;
     delete "/api/v1/agent-tokens/{id}" => access::revoke_agent_token;
+    put "/api/v1/routes/{dependency}/{operation}/duplicates" => duplicates::set;
 }
 
 /// The API, with its own paths: to be merged into what else is served.

@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use hedgerow_core::event::{Actor, Order, Settings as CoreSettings, Via};
 use hedgerow_protocol::policy::Policy;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -97,25 +98,30 @@ impl App {
         })
         .await?;
         metrics.add_fleet(engine.clone());
+        receivers
+            .iter()
+            .for_each(|it| metrics.expect_receiver(it.name()));
         seed(&engine, &store, &settings.policies).await?;
 
         let auth = auth(&settings, &store, http_at)?;
         let identities = Identities::new(settings.agent_tokens.clone(), store.clone());
         let login = first_login(&auth, &settings, http_at).await?;
+        let delivering = delivering(&settings, http_at, &metrics);
+        let directory = alerts::Receivers::new(&receivers, delivering.clone());
         let mut resting = rest(
-            delivering(&settings, http_at, &metrics),
+            delivering,
             &store,
             receivers,
             wake,
             engine.clock(),
             &leaving,
         );
-        resting.push(tokio::spawn(
-            identities
-                .clone()
-                .keep_fresh(auth.agent_tokens_changed(), leaving.clone()),
-        ));
-        let router = http::router(&settings, http_at, &engine, &store, auth, &metrics);
+        resting.push(keep_fresh(&identities, &auth, &leaving));
+        let at = http::At {
+            http: http_at,
+            grpc: grpc_at,
+        };
+        let router = http::router(&settings, at, &engine, &store, auth, directory, &metrics);
         let limits = HttpLimits::default();
         let pages = serve_http(http, http_tls, router, limits, leaving.clone());
         let agents = Server {
@@ -126,10 +132,7 @@ impl App {
             stop: leaving.clone(),
         };
         let serving = vec![
-            tokio::spawn(async move {
-                pages.await;
-                Ok(())
-            }),
+            tokio::spawn(pages.map(Ok)),
             tokio::spawn(agents.serve(grpc, grpc_tls)),
         ];
         log_start(&settings, http_at, grpc_at, &engine);
@@ -335,6 +338,12 @@ fn rest(
         tokio::spawn(notices),
         tokio::spawn(prune(store.clone(), clock, leaving.clone())),
     ]
+}
+
+/// Keeps agents' credentials as the store has them.
+fn keep_fresh(identities: &Identities, auth: &Auth, leaving: &CancellationToken) -> JoinHandle<()> {
+    let (identities, changed) = (identities.clone(), auth.agent_tokens_changed());
+    tokio::spawn(identities.keep_fresh(changed, leaving.clone()))
 }
 
 /// Lets go of old history now and then.

@@ -21,7 +21,7 @@ use crate::store::AgentToken;
 
 pub use args::ServeArgs;
 pub use error::ConfigError;
-pub use receiver::{Receiver, ReceiverKind};
+pub use receiver::{MailSettings, MailTls, Receiver, ReceiverKind};
 
 /// Where the dashboard and the API listen, where nothing else is said.
 pub const HTTP_DEFAULT: &str = "127.0.0.1:7410";

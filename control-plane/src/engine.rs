@@ -13,6 +13,8 @@ mod run;
 mod writer;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use hedgerow_core::effect::{Done, OrderError};
 use hedgerow_core::event::{Actor, Order, Settings};
@@ -28,6 +30,7 @@ use crate::store::{Store, StoreError};
 use crate::telemetry::Metrics;
 
 pub(crate) use intake::{EngineEnded, Intake, IntakeSender};
+pub(crate) use writer::log_recorded;
 
 /// Orders that wait to be looked at. A person sends one at a time; beyond, senders wait.
 const ORDERS: usize = 64;
@@ -46,6 +49,23 @@ pub struct Engine {
     snapshots: watch::Receiver<Arc<FleetSnapshot>>,
     clock: Clock,
     settings: Arc<Settings>,
+    lag: ReportLag,
+}
+
+/// From a report's arrival to its decision, as last seen: nanoseconds, 0 where none was.
+#[derive(Debug, Clone, Default)]
+struct ReportLag(Arc<AtomicU64>);
+
+impl ReportLag {
+    fn set(&self, lag: Duration) {
+        let nanos = u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX).max(1);
+        self.0.store(nanos, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Option<Duration> {
+        let nanos = self.0.load(Ordering::Relaxed);
+        (nanos > 0).then(|| Duration::from_nanos(nanos))
+    }
 }
 
 /// What an engine is made of.
@@ -107,12 +127,14 @@ impl Engine {
         let (asks_in, asks) = mpsc::channel(ASKS);
         let (events_in, events) = mpsc::channel(EVENTS);
         let (clock, settings) = (parts.clock, Arc::new(parts.settings.clone()));
+        let lag = ReportLag::default();
         let (task, snapshots) = run::Task::begin(
             parts,
             run::Inputs {
                 orders,
                 asks,
                 events,
+                lag: lag.clone(),
             },
         )
         .await?;
@@ -126,6 +148,7 @@ impl Engine {
                 snapshots,
                 clock,
                 settings,
+                lag,
             },
             running,
         ))
@@ -179,6 +202,12 @@ impl Engine {
     /// The clock that everything in the snapshot was taken by.
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// Between the newest report's arrival at the core and the decision that took it in, at the last
+    /// tick that had one; None: no report has come.
+    pub fn report_lag(&self) -> Option<Duration> {
+        self.lag.get()
     }
 
     /// The core's settings.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use hedgerow_control_plane::cli::Cli;
+use hedgerow_control_plane::cli::{Cli, code_of};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -24,5 +24,5 @@ async fn main() -> ExitCode {
 fn failed(error: &anyhow::Error) -> ExitCode {
     // With its causes, in one line.
     eprintln!("hedgerow: {error:#}");
-    ExitCode::FAILURE
+    ExitCode::from(code_of(error))
 }

@@ -20,6 +20,7 @@ mod record;
 mod restore;
 mod rollout;
 pub(crate) mod sessions;
+mod silences;
 pub(crate) mod single_sign_on;
 mod tokens;
 mod write;
@@ -30,6 +31,7 @@ pub use accounts::{Account, ApiToken, role_name, role_named};
 pub use claim::Claim;
 pub use error::StoreError;
 pub use minutes::MINUTES_KEPT;
+pub(crate) use open::known_migrations;
 pub use prune::{HISTORY_KEPT, RESOLVED_KEPT};
 pub use tokens::{AgentToken, StoredAgentToken, sha256_hex};
 pub(crate) use tokens::{sha256, sha256_from_hex};
@@ -48,6 +50,22 @@ impl Store {
     /// order among the core's writes.
     pub fn pool(&self) -> &SqlitePool {
         &self.pool
+    }
+
+    /// How large it is on disk, in bytes: the file, and its write-ahead log.
+    pub async fn bytes(&self) -> Result<u64, StoreError> {
+        let file: String =
+            sqlx::query_scalar("SELECT file FROM pragma_database_list WHERE name = 'main'")
+                .fetch_one(self.pool())
+                .await?;
+        let mut bytes = 0;
+        for path in [file.clone(), format!("{file}-wal")] {
+            // Without a log nothing has been written since the last one was taken in.
+            if let Ok(found) = tokio::fs::metadata(path).await {
+                bytes += found.len();
+            }
+        }
+        Ok(bytes)
     }
 
     /// Closes the file; waits for what is under way.

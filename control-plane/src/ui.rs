@@ -22,9 +22,12 @@ use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio_stream::wrappers::WatchStream;
 
 use crate::acts::Acting;
+use crate::alerts::Receivers;
 use crate::auth::Auth;
 use crate::engine::Engine;
+use crate::process;
 use crate::store::{self, Store};
+use crate::telemetry::{Metrics, OpenPage};
 
 /// Most rows a page gets at once, whatever it asks for.
 const ROWS_MAX: u32 = 1000;
@@ -35,16 +38,27 @@ pub struct Ui {
     engine: Engine,
     store: Store,
     auth: Auth,
+    metrics: Metrics,
+    receivers: Receivers,
 }
 
 impl Ui {
     /// Over a running controller.
-    pub fn new(engine: Engine, store: Store, auth: Auth) -> Self {
+    pub fn new(engine: Engine, store: Store, auth: Auth, metrics: Metrics) -> Self {
         Self {
             engine,
             store,
             auth,
+            metrics,
+            receivers: Receivers::default(),
         }
+    }
+
+    /// With these receivers of alerts.
+    #[must_use]
+    pub fn with_receivers(mut self, receivers: Receivers) -> Self {
+        self.receivers = receivers;
+        self
     }
 
     fn acting<'a>(&'a self, operator: &'a Operator) -> Acting<'a> {
@@ -62,7 +76,13 @@ impl Backend for Ui {
     }
 
     fn snapshots(&self) -> BoxStream<'static, Arc<FleetSnapshot>> {
-        WatchStream::from_changes(self.engine.watch()).boxed()
+        let page = OpenPage::count(&self.metrics);
+        WatchStream::from_changes(self.engine.watch())
+            .inspect(move |_| {
+                // Held for as long as the stream is.
+                let _ = &page;
+            })
+            .boxed()
     }
 
     async fn operator(&self, session: &str) -> Option<Operator> {
@@ -243,48 +263,51 @@ impl Backend for Ui {
 
     async fn silence(
         &self,
-        _operator: &Operator,
-        _silence: SilenceDraft,
-        _reason: &str,
+        operator: &Operator,
+        silence: SilenceDraft,
+        reason: &str,
     ) -> Result<SilenceId, ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator).silence(silence, reason).await
     }
 
     async fn end_silence(
         &self,
-        _operator: &Operator,
-        _silence: SilenceId,
-        _reason: &str,
+        operator: &Operator,
+        silence: SilenceId,
+        reason: &str,
     ) -> Result<(), ActError> {
-        Err(ActError::NoAnswer)
+        self.acting(operator).end_silence(silence, reason).await
     }
 
     async fn acknowledge(
         &self,
-        _operator: &Operator,
-        _alert: &str,
-        _lasts: Option<Duration>,
-        _comment: &str,
+        operator: &Operator,
+        alert: &str,
+        lasts: Option<Duration>,
+        comment: &str,
     ) -> Result<(), ActError> {
-        Err(ActError::NoAnswer)
+        let acting = self.acting(operator);
+        acting.acknowledge(alert, lasts, comment).await
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
-        Ok(Vec::new())
+        let views = self.receivers.views(&self.store).await;
+        views.map_err(|e| unreadable(&e))
     }
 
     async fn test_receiver(
         &self,
-        _operator: &Operator,
+        operator: &Operator,
         receiver: &str,
     ) -> Result<TestOutcome, ActError> {
-        Err(ActError::Unknown(format!(
-            "no receiver {receiver} is configured"
-        )))
+        self.acting(operator)
+            .test_receiver(&self.receivers, &self.store, receiver)
+            .await
     }
 
     async fn process(&self) -> ProcessView {
-        ProcessView::default()
+        let open_pages = self.metrics.pages_open.get().unsigned_abs();
+        process::view(&self.engine, &self.store, open_pages).await
     }
 
     async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {

@@ -270,6 +270,9 @@
     event.stopPropagation();
     acts[act]();
   });
-  dark.addEventListener("change", () => { if (plot) draw(); });
+  const redraw = () => { if (plot) draw(); };
+  dark.addEventListener("change", redraw);
+  // The colours chosen on the page itself.
+  new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   addEventListener("resize", () => { if (plot) plot.setSize({ width: panel.querySelector(".zoomplot").clientWidth, height: 320 }); });
 })();

@@ -12,12 +12,13 @@ use include_dir::{Dir, include_dir};
 static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/assets");
 
 /// Files that pages load, in an order in which each is named only by later ones.
-const SERVED: [(&str, &str, &str); 8] = [
+const SERVED: [(&str, &str, &str); 9] = [
     ("vendor/ibm-plex-sans.woff2", "ibm-plex-sans", "woff2"),
     ("icon.svg", "icon", "svg"),
     ("vendor/htmx-4.0.1-sse.js", "htmx", "js"),
     ("vendor/uplot-1.6.32.js", "uplot", "js"),
     ("vendor/uplot-1.6.32.css", "uplot", "css"),
+    ("early.js", "early", "js"),
     ("zoom.js", "zoom", "js"),
     ("app.js", "app", "js"),
     ("app.css", "app", "css"),

@@ -25,7 +25,8 @@ pub trait Backend: Clone + Send + Sync + 'static {
     fn snapshot(&self) -> Arc<FleetSnapshot>;
 
     /// Each new snapshot as it is published; a slow reader gets the latest, never a queue. Ends when
-    /// the controller shuts down.
+    /// the controller shuts down. One for each open page, and held no longer than that: so they can
+    /// be counted.
     fn snapshots(&self) -> BoxStream<'static, Arc<FleetSnapshot>>;
 
     /// Who a session cookie belongs to; None: nobody, or no longer.

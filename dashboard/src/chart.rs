@@ -6,11 +6,13 @@ mod data;
 mod heat;
 mod scale;
 mod spark;
+mod whatif;
 
 pub(crate) use course::{Course, alert_line, route_plots, within_words};
 pub(crate) use data::CourseData;
 pub(crate) use heat::{CARRIED_BEYOND, Heat, heats};
 pub(crate) use spark::{Band, Spark};
+pub(crate) use whatif::{Curve, CurvePoint, Panels, replay_chart};
 
 use std::time::Duration;
 

@@ -179,6 +179,14 @@ pub(crate) fn grouped(value: u64) -> String {
     out
 }
 
+/// A size in bytes, with an SI prefix.
+pub(crate) fn bytes(value: Option<u64>, why: &str) -> Figure {
+    value.map_or_else(
+        || Figure::none(why),
+        |value| Figure::new(prefixed(value as f64), format!("{} bytes", grouped(value))),
+    )
+}
+
 /// `61.2 ms`, `850 µs`, `1.20 s`: where no heading carries the unit.
 pub(crate) fn latency(value: Duration) -> String {
     let us = value.as_secs_f64() * 1e6;
@@ -245,6 +253,27 @@ pub(crate) fn iso(at: Moment) -> String {
     strftime(at, "%Y-%m-%dT%H:%M:%SZ")
 }
 
+/// To the millisecond: `2026-03-01T14:03:07.250Z`.
+pub(crate) fn precise(at: Moment) -> String {
+    strftime(at, "%Y-%m-%dT%H:%M:%S%.3fZ")
+}
+
+/// A moment as people and programs write it: a date, or a date and a time, in UTC where no other
+/// zone is said, or milliseconds since 1970. None: it is none of these.
+pub(crate) fn parse_moment(text: &str) -> Option<Moment> {
+    let text = text.trim();
+    if text.len() > 10 && text.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse().ok().map(Moment::from_millis);
+    }
+    let at = text.parse::<jiff::Timestamp>().ok().or_else(|| {
+        let civil: jiff::civil::DateTime = text.parse().ok()?;
+        jiff::tz::Offset::UTC.to_timestamp(civil).ok()
+    })?;
+    u64::try_from(at.as_millisecond())
+        .ok()
+        .map(Moment::from_millis)
+}
+
 fn strftime(at: Moment, pattern: &str) -> String {
     i64::try_from(at.as_millis())
         .ok()
@@ -256,9 +285,11 @@ fn strftime(at: Moment, pattern: &str) -> String {
 #[derive(Debug, Clone, Template)]
 #[template(
     ext = "html",
-    source = r#"<time datetime="{{ iso }}" title="{{ date }}">{{ text }}</time>"#
+    source = r#"<time datetime="{{ iso }}" title="{{ date }}"{% if absolute %} class="abs"{% endif %}>{{ text }}</time>"#
 )]
 pub(crate) struct Time {
+    /// Shown as it is, whatever times somebody chose to see.
+    absolute: bool,
     iso: String,
     date: String,
     text: String,
@@ -270,6 +301,7 @@ impl Time {
     /// Shows the time of day; the date is in the tooltip.
     pub(crate) fn clock(at: Moment) -> Self {
         Self {
+            absolute: false,
             iso: iso(at),
             date: date(at),
             text: clock(at),
@@ -279,9 +311,18 @@ impl Time {
     /// Shows date and time.
     pub(crate) fn full(at: Moment) -> Self {
         Self {
+            absolute: false,
             iso: iso(at),
             date: date(at),
             text: date(at),
+        }
+    }
+
+    /// Shows date and time in UTC, whatever times somebody chose to see.
+    pub(crate) fn absolute(at: Moment) -> Self {
+        Self {
+            absolute: true,
+            ..Self::full(at)
         }
     }
 
@@ -360,6 +401,28 @@ mod tests {
         let at = Moment::from_millis(1_772_373_787_000);
         assert_eq!(date(at), "2026-03-01 14:03:07 UTC");
         assert_eq!(clock(at), "14:03:07");
+    }
+
+    #[test]
+    fn u12_moments_are_read_as_people_write_them() {
+        let at = |text: &str| parse_moment(text).map(Moment::as_millis);
+        for (text, ms) in [
+            ("2026-03-01T14:03:07Z", Some(1_772_373_787_000)),
+            ("2026-03-01T15:03:07+01:00", Some(1_772_373_787_000)),
+            ("2026-03-01T14:03", Some(1_772_373_780_000)),
+            ("2026-03-01 14:03:07", Some(1_772_373_787_000)),
+            (" 2026-03-01 ", Some(1_772_323_200_000)),
+            ("1772373787000", Some(1_772_373_787_000)),
+            ("yesterday", None),
+            ("", None),
+            ("14:03", None),
+        ] {
+            assert_eq!(at(text), ms, "{text}");
+        }
+        assert_eq!(
+            precise(Moment::from_millis(1_772_373_787_250)),
+            "2026-03-01T14:03:07.250Z"
+        );
     }
 
     #[test]

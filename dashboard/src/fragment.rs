@@ -66,10 +66,8 @@ pub(crate) struct Fragment {
 pub(crate) enum When {
     /// Where it differs from what was sent last.
     Changed,
-    /// In any case: what it holds has been changed piece by piece since it was sent itself.
+    /// In any case: whoever made it has seen to that.
     Always,
-    /// Not at all: it goes out as a piece of another one, and is only remembered as sent.
-    Covered,
 }
 
 impl Fragment {
@@ -84,12 +82,12 @@ impl Fragment {
         }
     }
 
-    /// The element `id` itself.
-    pub(crate) fn outer(id: impl Into<String>, template: &impl Template) -> Self {
+    /// What is in the element `id`, rendered already.
+    pub(crate) fn inner_html(id: impl Into<String>, html: impl Into<String>) -> Self {
         Self {
             id: id.into(),
-            outer: true,
-            html: render(template),
+            outer: false,
+            html: html.into(),
             when: When::Changed,
             whole: false,
         }
@@ -100,6 +98,14 @@ impl Fragment {
         Self {
             whole: true,
             ..Self::inner(id, template)
+        }
+    }
+
+    /// The element `id` itself, rendered already.
+    pub(crate) fn outer_html(id: impl Into<String>, html: impl Into<String>) -> Self {
+        Self {
+            outer: true,
+            ..Self::inner_html(id, html)
         }
     }
 

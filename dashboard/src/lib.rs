@@ -10,4 +10,5 @@ mod live;
 mod pages;
 mod router;
 
-pub use router::{OPEN_ROUTES, PROTECTED_ROUTES, Settings, router};
+pub use pages::record::export;
+pub use router::{AgentsAt, OPEN_ROUTES, PROTECTED_ROUTES, Settings, router};

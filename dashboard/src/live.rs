@@ -1,182 +1,91 @@
 //! One event stream for each open page: as the controller publishes, the parts that changed are
 //! sent, and nothing else.
 
-use std::collections::HashMap;
+mod open;
+
+use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use hedgerow_core::view::FleetSnapshot;
-use hedgerow_protocol::ids::RouteKey;
-use hedgerow_protocol::policy::PolicyScope;
-use serde::Deserialize;
 
 use crate::backend::Backend;
 use crate::fragment::{Fragment, When};
 use crate::guard::Viewer;
-use crate::pages::agents::AgentsQuery;
-use crate::pages::dependency::range::Range;
-use crate::pages::dependency::watch::Watched;
-use crate::pages::kill::KillQuery;
-use crate::pages::overview::{Overview, OverviewQuery};
-use crate::pages::{agents, alerts, dependency, frame, kill, policy};
+use crate::pages::overview::Start;
 use crate::router::App;
+use open::{LiveQuery, Open};
 
 /// How often a comment is sent where nothing else is, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// A first word for the browser: try again after so long when the stream ends.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// What the stream's page is.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct LiveQuery {
-    page: String,
-    q: String,
-    sort: String,
-    dependency: String,
-    operation: String,
-    scope: String,
-    range: String,
-    state: String,
-    n: usize,
-}
-
-/// A page that is open somewhere.
-enum Open {
-    Overview {
-        query: OverviewQuery,
-        order: Vec<RouteKey>,
-    },
-    Route(Box<Watched>),
-    /// A route that no agent had reported when its page was opened.
-    Awaited(Box<Watched>),
-    Kill(KillQuery),
-    Agents(AgentsQuery),
-    Alerts,
-    Policy(PolicyScope),
-    /// Only what every page has.
-    Frame,
-}
-
-impl Open {
-    fn new(query: LiveQuery) -> Option<Self> {
-        let watched = || {
-            let route = RouteKey::new(&query.dependency, &query.operation).ok()?;
-            Some(Box::new(Watched::new(route, Range::parse(&query.range))))
-        };
-        Some(match query.page.as_str() {
-            "overview" => Self::Overview {
-                query: OverviewQuery {
-                    q: query.q,
-                    sort: query.sort,
-                },
-                order: Vec::new(),
-            },
-            "route" => Self::Route(watched()?),
-            "awaited" => Self::Awaited(watched()?),
-            "kill" => Self::Kill(KillQuery {
-                scope: query.scope,
-                dependency: query.dependency,
-            }),
-            "agents" => Self::Agents(AgentsQuery {
-                q: query.q,
-                state: query.state,
-                sort: query.sort,
-                n: query.n,
-            }),
-            "alerts" => Self::Alerts,
-            "policy" => Self::Policy(query.dependency.parse().ok()?),
-            "" | "frame" => Self::Frame,
-            _ => return None,
-        })
-    }
-
-    async fn fragments<B: Backend>(
-        &mut self,
-        backend: &B,
-        snapshot: &FleetSnapshot,
-        viewer: &Viewer,
-    ) -> Vec<Fragment> {
-        let mut out = frame::fragments(snapshot);
-        match self {
-            Self::Overview { query, order } => {
-                let overview = Overview::new(snapshot, query);
-                // The rows' order is kept while the same rows are there: nothing moves under the
-                // pointer because a figure changed a little.
-                if overview.same_rows(order) {
-                    out.extend(overview.row_fragments());
-                } else {
-                    *order = overview.order();
-                    out.push(overview.fleet_fragment().when(When::Always));
-                    out.extend(
-                        overview
-                            .row_fragments()
-                            .into_iter()
-                            .map(|row| row.when(When::Covered)),
-                    );
-                }
-            }
-            Self::Route(watched) => {
-                out.extend(dependency::fragments(backend, snapshot, watched, viewer).await);
-            }
-            Self::Awaited(watched) => {
-                out.extend(dependency::arrived(backend, snapshot, watched, viewer).await);
-            }
-            Self::Kill(query) => out.extend(kill::fragments(snapshot, query)),
-            Self::Agents(query) => out.extend(agents::fragments(snapshot, query)),
-            Self::Alerts => out.extend(alerts::fragments(backend, snapshot).await),
-            Self::Policy(scope) => {
-                out.extend(policy::rollout::fragments(snapshot, scope));
-            }
-            Self::Frame => {}
-        }
-        out
-    }
-}
+/// The event that tells a page that what it is about is gone: it does not come back for more.
+const GONE: &str = "gone";
 
 struct Stream<B> {
-    backend: B,
+    app: App<B>,
     viewer: Viewer,
     snapshots: BoxStream<'static, Arc<FleetSnapshot>>,
     open: Open,
     /// Hash of what was last sent for each element.
     sent: HashMap<String, u64>,
+    /// Messages of one snapshot that are not out yet.
+    messages: VecDeque<String>,
+    ended: bool,
 }
 
 impl<B: Backend> Stream<B> {
-    /// The next message; None ends the stream: the controller stops, or the session is over.
-    async fn next(&mut self) -> Option<String> {
+    /// The next event; None ends the stream: the controller stops, the session is over, or what the
+    /// page is about is gone.
+    async fn next(&mut self) -> Option<Event> {
         loop {
+            if let Some(message) = self.messages.pop_front() {
+                return Some(Event::default().data(message));
+            }
+            if self.ended {
+                return None;
+            }
             let snapshot = self.snapshots.next().await?;
             // Before anything is sent: a stream ends with its session, and another role holds from
             // the next message on (S12).
-            self.viewer.operator = self.backend.operator(&self.viewer.session).await?;
-            let fragments = self
+            let backend = &self.app.backend;
+            self.viewer.operator = backend.operator(&self.viewer.session).await?;
+            if let Some(words) = self.open.gone(&snapshot) {
+                self.ended = true;
+                return Some(Event::default().event(GONE).data(words));
+            }
+            let parts = self
                 .open
-                .fragments(&self.backend, &snapshot, &self.viewer)
+                .fragments(&self.app, &snapshot, &self.viewer)
                 .await;
-            let mut message = String::new();
-            for fragment in fragments {
+            self.messages = parts.into_iter().filter_map(|it| self.write(it)).collect();
+        }
+    }
+
+    /// Those of a message that have to be sent; None: nothing has.
+    fn write(&mut self, fragments: Vec<Fragment>) -> Option<String> {
+        let mut message = String::new();
+        for fragment in fragments {
+            if fragment.when == When::Changed {
                 let mut hasher = DefaultHasher::new();
                 fragment.html.hash(&mut hasher);
                 let hash = hasher.finish();
-                let differs = self.sent.insert(fragment.id.clone(), hash) != Some(hash);
-                if fragment.when == When::Always || (fragment.when == When::Changed && differs) {
-                    fragment.write(&mut message);
+                if self.sent.insert(fragment.id.clone(), hash) == Some(hash) {
+                    continue;
                 }
             }
-            if !message.is_empty() {
-                return Some(message);
-            }
+            fragment.write(&mut message);
         }
+        Some(message).filter(|message| !message.is_empty())
     }
 }
 
@@ -185,30 +94,39 @@ pub(crate) async fn stream<B: Backend>(
     State(app): State<App<B>>,
     Extension(viewer): Extension<Viewer>,
     Query(query): Query<LiveQuery>,
+    headers: HeaderMap,
+    uri: Uri,
 ) -> Response {
-    let Some(open) = Open::new(query) else {
+    let start = Start::new(&app.settings, &headers, &uri);
+    let Some(mut open) = Open::new(query, start) else {
         return (
             StatusCode::BAD_REQUEST,
-            "page: expected overview, route, kill, agents, alerts or frame, with the page's own query",
+            "page: expected overview, route, kill, agents, alerts, receivers, controller, policy \
+             or frame, with the page's own query",
         )
             .into_response();
     };
+    let now = app.backend.snapshot();
+    if open.gone(&now).is_some() {
+        // What an event source takes for the end, and does not ask again after.
+        return StatusCode::NO_CONTENT.into_response();
+    }
     let stream = Stream {
         // The present one first: a page that was away for a while is put right at once.
-        snapshots: stream::iter([app.backend.snapshot()])
-            .chain(app.backend.snapshots())
-            .boxed(),
-        backend: app.backend,
+        snapshots: stream::iter([now]).chain(app.backend.snapshots()).boxed(),
+        app,
         viewer,
         open,
         sent: HashMap::new(),
+        messages: VecDeque::new(),
+        ended: false,
     };
     let hello = stream::iter([Ok::<_, Infallible>(
         Event::default().retry(RETRY).comment("hello"),
     )]);
     let messages = stream::unfold(stream, |mut stream| async move {
-        let message = stream.next().await?;
-        Some((Ok(Event::default().data(message)), stream))
+        let event = stream.next().await?;
+        Some((Ok(event), stream))
     });
     let sse = Sse::new(hello.chain(messages))
         .keep_alive(KeepAlive::new().interval(KEEP_ALIVE).text("still here"));

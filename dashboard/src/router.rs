@@ -9,7 +9,8 @@ use axum::routing::{get, post};
 
 use crate::backend::Backend;
 use crate::pages::{
-    access, agents, alerts, dependency, error, kill, login, overview, policy, record,
+    access, agents, alerts, controller, dependency, error, kill, login, overview, policies, policy,
+    receivers, record,
 };
 use crate::{assets, guard, live};
 
@@ -24,6 +25,26 @@ pub struct Settings {
     /// Names (and ports) the pages may be asked for under, as `hedgerow.example:8443`; a request for
     /// another is refused, which keeps a name that was bound anew from reaching them. Empty: any.
     pub hosts: Vec<String>,
+    /// Where agents are served; None: where nothing else is said, see [`AgentsAt`].
+    pub agents: Option<AgentsAt>,
+}
+
+/// Where agents are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentsAt {
+    /// The port.
+    pub port: u16,
+    /// Whether by TLS.
+    pub tls: bool,
+}
+
+impl Default for AgentsAt {
+    fn default() -> Self {
+        Self {
+            port: 7420,
+            tls: false,
+        }
+    }
 }
 
 /// What handlers share.
@@ -31,6 +52,7 @@ pub struct Settings {
 pub(crate) struct App<B> {
     pub(crate) backend: B,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) rows: Arc<overview::RowCache>,
 }
 
 macro_rules! routes {
@@ -54,16 +76,26 @@ routes! {
         post "/accept-base" => dependency::accept_base::<B>,
         post "/switchback" => dependency::switchback::start::<B>,
         post "/switchback/stop" => dependency::switchback::stop::<B>,
+        get "/policies" => policies::page::<B>,
         get "/policies/{scope}" => policy::page::<B>,
         post "/policies/{scope}" => policy::save::<B>,
         post "/policies/{scope}/check" => policy::check::<B>,
+        post "/policies/{scope}/replay" => policy::replayed::<B>,
         post "/policies/{scope}/revert" => policy::revert::<B>,
+        post "/policies/{scope}/remove" => policy::remove::<B>,
         post "/policies/{scope}/rollout" => policy::rollout::step::<B>,
         get "/kill" => kill::page::<B>,
         post "/kill" => kill::throw::<B>,
         get "/agents" => agents::page::<B>,
         get "/alerts" => alerts::page::<B>,
+        post "/alerts/acknowledge" => alerts::acts::acknowledge::<B>,
+        post "/alerts/silence" => alerts::acts::silence::<B>,
+        post "/alerts/silence/end" => alerts::acts::end_silence::<B>,
+        get "/receivers" => receivers::page::<B>,
+        post "/receivers/test" => receivers::test::<B>,
         get "/record" => record::page::<B>,
+        get "/record/export" => record::export::file::<B>,
+        get "/controller" => controller::page::<B>,
         get "/access" => access::page::<B>,
         post "/access" => access::change::<B>,
         post "/logout" => login::sign_out::<B>,
@@ -84,6 +116,7 @@ pub fn router<B: Backend>(backend: B, settings: Settings) -> Router {
     let app = App {
         backend,
         settings: Arc::new(settings),
+        rows: Arc::default(),
     };
     // Deny by default: the session is demanded around everything that is not expressly open, and
     // that includes what is not found.

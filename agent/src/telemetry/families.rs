@@ -70,7 +70,7 @@ pub(super) struct Family {
     pub(super) help: &'static str,
     /// In UCUM's spelling, as OpenTelemetry wants it.
     #[cfg_attr(
-        not(feature = "opentelemetry"),
+        not(any(test, feature = "opentelemetry")),
         expect(dead_code, reason = "shown by meters only")
     )]
     pub(super) unit: &'static str,

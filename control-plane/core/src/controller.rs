@@ -78,13 +78,8 @@ impl Controller {
                 route.memory.restore_base(base);
             }
         }
-        for alert in &restored.alerts {
-            if alert.rule == AlertRule::RolloutReverted
-                && let Some(route) = routes.get_mut(&alert.route)
-            {
-                route.reverted = Some((alert.since.min(now), alert.summary.clone()));
-            }
-        }
+        take_up_reverted(&mut routes, &restored, now);
+        let alerts = AlertBook::restore(&restored, settings.heartbeat);
         let mut policies = BTreeMap::new();
         let mut revisions_used = BTreeMap::new();
         for it in restored.policies {
@@ -119,7 +114,7 @@ impl Controller {
             orders: Orders::default(),
             writes: Writes::default(),
             watches: BTreeMap::new(),
-            alerts: AlertBook::restore(restored.alerts),
+            alerts,
             utilisation: BTreeMap::new(),
             counters: ControllerView::default(),
             report_counts: VecDeque::new(),
@@ -252,6 +247,17 @@ impl Controller {
             self.routes.insert(route.clone(), Route::new(now));
         }
         route.clone()
+    }
+}
+
+/// Rollouts that were taken back not long before go on being an alert.
+fn take_up_reverted(routes: &mut Routes, restored: &Restored, now: Moment) {
+    for alert in &restored.alerts {
+        if alert.rule == AlertRule::RolloutReverted
+            && let Some(route) = routes.get_mut(&alert.route)
+        {
+            route.reverted = Some((alert.since.min(now), alert.summary.clone()));
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 pub(crate) mod all_slow;
 pub(crate) mod arming;
 pub(crate) mod budget;
+mod conditions;
 pub(crate) mod errors;
 mod figures;
 pub(crate) mod goal;
@@ -37,6 +38,8 @@ use hedgerow_protocol::units::{Budget, Ratio, Threshold};
 use all_slow::Phase;
 pub use arming::Armed;
 use budget::Phi;
+pub(crate) use conditions::Answers;
+pub use conditions::Conditions;
 use goal::{Aim, InForce};
 use latch::{Findings, Verdict};
 use primaries::{Healthy, Present, Primaries};
@@ -141,15 +144,6 @@ pub struct Live {
     pub arming: Option<Armed>,
 }
 
-/// What alerts are raised on, over the present window; None: no data, nothing is raised or cleared.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Conditions {
-    /// Hedges sent / eligible calls started.
-    pub hedge_rate: Option<f64>,
-    /// Calls that crossed on replicas not named, times q / eligible calls started.
-    pub demand: Option<f64>,
-}
-
 /// Most replicas that probation may keep primaries away from: a third, so that the others can carry
 /// what they do not get.
 const PROBATION_PART: usize = 3;
@@ -175,6 +169,8 @@ pub fn decide(
     let again = if is_new {
         let again = learn(windows, present.as_ref(), policy, situation, &mut memory);
         ask_what_it_wins(route, windows, policy, situation.now, &mut memory);
+        let test = memory.shared.test().map(|(test, _)| test);
+        memory.answers.follow(windows, test);
         again
     } else {
         None
@@ -212,10 +208,7 @@ pub fn decide(
             .map(|(name, entry)| (name.clone(), entry.named))
             .collect(),
         probation: probation(windows, policy, situation, &memory),
-        conditions: Conditions {
-            hedge_rate: figures.and_then(|figures| figures.hedge_rate),
-            demand: figures.and_then(|figures| figures.demand),
-        },
+        conditions: Conditions::of(windows, figures.as_ref(), memory.answers),
         figures,
         no_data,
         words: reasons.words,

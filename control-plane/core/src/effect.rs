@@ -1,7 +1,12 @@
 //! What the controller wants done. Nothing here does it.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use hedgerow_protocol::directive::{DirectiveSet, Mode};
-use hedgerow_protocol::ids::{DependencyName, Epoch, ModeSequence, Revision, RouteKey, Sequence};
+use hedgerow_protocol::ids::{
+    DependencyName, Epoch, ModeSequence, OperationName, Revision, RouteKey, Sequence,
+};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +14,7 @@ use crate::event::{Actor, ConnectionId, KillScope, RequestId, WriteId};
 use crate::minute::Minute;
 use crate::moment::Moment;
 use crate::rollout::RolloutPlan;
-use crate::view::{AlertRule, Evidence, Point};
+use crate::view::{Acknowledgement, AlertRule, Evidence, Point, SilenceView, millis};
 
 /// Everything the controller can want.
 #[derive(Debug, Clone)]
@@ -67,6 +72,12 @@ pub enum Done {
     Route,
     /// The reading is taken.
     Utilisation,
+    /// The silence is in force, under this number.
+    Silenced(SilenceId),
+    /// The silence is over.
+    SilenceEnded,
+    /// The alert says who works on it.
+    Acknowledged,
 }
 
 /// Why an order was not carried out. Nothing changed.
@@ -122,6 +133,12 @@ pub enum OrderError {
         "{0} is a pattern: its policy is in force for all agents at once; put a dependency's own policy in force in steps"
     )]
     PatternInSteps(PolicyScope),
+    /// No such alert fires, waits, or is just over.
+    #[error("no alert {0} is known; look at the list, it may be over for long")]
+    UnknownAlert(String),
+    /// No such silence is in force.
+    #[error("no silence {} is in force; look at the list, it may just have ended", .0.0)]
+    UnknownSilence(SilenceId),
     /// A change that can do harm needs a reason.
     #[error("a reason is needed: say in a few words why")]
     NoReason,
@@ -180,6 +197,31 @@ pub enum Record {
     Audit(AuditRow),
     /// An alert's episode, begun or ended; the notice for each receiver is written with it.
     Alert(AlertState),
+    /// An episode that began under a silence: kept, and no receiver is told.
+    AlertSilenced(AlertState),
+    /// Nothing silences it any longer, and it still fires: receivers are told now, each once.
+    AlertTold {
+        /// The episode.
+        alert: AlertState,
+        /// When the notices are written.
+        at: Moment,
+    },
+    /// A silence begins.
+    Silence(SilenceView),
+    /// It ends before its time.
+    SilenceEnded {
+        /// Which.
+        id: SilenceId,
+        /// When.
+        at: Moment,
+    },
+    /// Somebody works on an alert; takes the place of who said so before.
+    Acknowledged {
+        /// The episode.
+        alert: String,
+        /// Who, until when.
+        by: Acknowledgement,
+    },
     /// A point of a route's course, for the history.
     History {
         /// The route.
@@ -301,7 +343,9 @@ pub struct AlertState {
 }
 
 /// A silence's number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct SilenceId(pub u64);
 
@@ -314,11 +358,12 @@ pub struct SilenceDraft {
     /// Only this dependency.
     pub dependency: Option<DependencyName>,
     /// Only this operation; needs a dependency.
-    pub operation: Option<hedgerow_protocol::ids::OperationName>,
+    pub operation: Option<OperationName>,
     /// Only this replica.
     pub replica: Option<String>,
     /// For so long, a minute to 30 days.
-    pub lasts: std::time::Duration,
+    #[serde(rename = "lasts_ms", with = "millis")]
+    pub lasts: Duration,
 }
 
 /// What the store holds when a controller starts.
@@ -334,6 +379,14 @@ pub struct Restored {
     pub modes: Vec<ModeState>,
     /// Alerts that were firing.
     pub alerts: Vec<AlertState>,
+    /// Of these, the ids of those no receiver was told of: they began under a silence.
+    pub untold: BTreeSet<String>,
+    /// Who said that they work on which of them, the newest word on each.
+    pub acknowledgements: Vec<(String, Acknowledgement)>,
+    /// Silences that nobody ended, also those whose time is over.
+    pub silences: Vec<SilenceView>,
+    /// The last number a silence ever had.
+    pub last_silence: SilenceId,
     /// The newest stored point of each of those routes, where there is one.
     pub points: Vec<(RouteKey, Point)>,
     /// Routes whose switchback began and, by the record, has not ended.

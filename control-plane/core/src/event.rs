@@ -12,6 +12,7 @@ use hedgerow_protocol::session::Held;
 use hedgerow_protocol::units::Ratio;
 use serde::{Deserialize, Serialize};
 
+use crate::effect::{SilenceDraft, SilenceId};
 use crate::rollout::RolloutPlan;
 
 /// One stream of one agent, numbered by the server and never used again in its life.
@@ -242,6 +243,30 @@ pub enum Order {
         utilisation: Option<Ratio>,
         /// How long the reading holds, 1 s to 1 h.
         valid_for: Duration,
+    },
+    /// How many executions of a route's calls were not the first, by a server that can tell. A
+    /// reading, as [`Order::SetUtilisation`] is.
+    SetDuplicates {
+        /// Of what.
+        route: RouteKey,
+        /// Executions that were not the first of their call, over all servers.
+        executed: u64,
+        /// In the time up to now, 10 s to 5 min.
+        over: Duration,
+    },
+    /// Keeps firing notices of what matches from receivers, for a time.
+    Silence(SilenceDraft),
+    /// Ends a silence before its time.
+    EndSilence {
+        /// Which.
+        silence: SilenceId,
+    },
+    /// Somebody works on an alert that fires. It goes on firing.
+    Acknowledge {
+        /// The episode.
+        alert: String,
+        /// For so long, a minute to 30 days; None: until it is over.
+        lasts: Option<Duration>,
     },
     /// The whole fleet hedges on a route and does not, in turns, to see what that does to callers.
     StartSwitchback {

@@ -1,5 +1,7 @@
 //! The agents: who is attached, how long each has been silent, and whose counters are whose.
 
+mod lost;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use hedgerow_protocol::limits::ROUTES_PER_AGENT_MAX;
 use hedgerow_protocol::report::Effective;
 use hedgerow_protocol::session::held_hash;
 
+use self::lost::Lost;
 use crate::event::{ConnectionId, Departure, Joined};
 use crate::ledger::Ledger;
 use crate::moment::Moment;
@@ -199,6 +202,8 @@ pub(crate) struct GoneAgent {
     pub(crate) agent: Agent,
     pub(crate) departure: Departure,
     pub(crate) at: Moment,
+    /// The routes it was on, where it was lost.
+    lost_on: Vec<RouteKey>,
 }
 
 #[derive(Debug, Clone)]
@@ -218,6 +223,7 @@ pub(crate) struct Fleet {
     /// Their streams by agent: a fleet that comes back at once is not walked for each that does.
     streams: BTreeSet<(InstanceId, ConnectionId)>,
     pub(crate) gone: VecDeque<GoneAgent>,
+    lost: Lost,
     /// The controller's routes when agents were last counted, ascending: what is done for each
     /// agent and route each tick finds the route by a number, not by its name.
     order: Vec<RouteKey>,
@@ -244,8 +250,14 @@ impl Fleet {
                 other.overtaken.get_or_insert(0);
             }
         }
-        self.gone
-            .retain(|gone| gone.agent.joined.instance != joined.instance);
+        let lost = &mut self.lost;
+        self.gone.retain(|gone| {
+            let is_back = gone.agent.joined.instance == joined.instance;
+            if is_back {
+                lost.remove(&gone.lost_on);
+            }
+            !is_back
+        });
         let ledger = match self.lives.get(&life) {
             Some(id) => *id,
             None => self.open(life, now),
@@ -273,20 +285,38 @@ impl Fleet {
             return Vec::new();
         };
         self.let_go(agent.ledger, now);
-        let routes = std::mem::take(&mut agent.routes).into_keys().collect();
+        let routes: Vec<_> = std::mem::take(&mut agent.routes).into_keys().collect();
         let instance = agent.joined.instance;
         self.streams.remove(&(instance, connection));
         if self.streams.range(all_of(instance)).next().is_none() {
             if self.gone.len() >= GONE_MAX {
-                self.gone.pop_front();
+                self.forget_gone();
             }
+            let lost_on = match departure {
+                Departure::Lost => routes.clone(),
+                Departure::Left => Vec::new(),
+            };
+            self.lost.add(&lost_on);
             self.gone.push_back(GoneAgent {
                 agent,
                 departure,
                 at: now,
+                lost_on,
             });
         }
         routes
+    }
+
+    /// Forgets the one that went first.
+    fn forget_gone(&mut self) {
+        if let Some(gone) = self.gone.pop_front() {
+            self.lost.remove(&gone.lost_on);
+        }
+    }
+
+    /// Agents that were on `route`, ended without a goodbye in the last minutes, and are not back.
+    pub(crate) fn lost_on(&self, route: &RouteKey) -> u64 {
+        self.lost.on(route)
     }
 
     /// The agent on a stream and the counters its reports belong to. Tells two agents of one
@@ -410,7 +440,7 @@ impl Fleet {
             .front()
             .is_some_and(|gone| now.since(gone.at) >= GONE_KEPT)
         {
-            self.gone.pop_front();
+            self.forget_gone();
         }
         if self.ledgers.len() > self.attached.len() {
             let idle_most = self.attached.len() + GONE_MAX;

@@ -103,6 +103,7 @@ impl Controller {
         };
         route.used = now;
         let Some(delta) = delta else { return };
+        route.sent.add(delta.hedges());
         let (reception, load) = if fresh {
             // What is counted together under `__other__` has nothing to be compared with, nor has an
             // agent that is to do otherwise than the rest.

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod alert;
+mod brief;
 pub mod check;
 mod controller;
 pub mod decide;

@@ -7,7 +7,6 @@ use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::ReplicaName;
 use hedgerow_protocol::session::Held;
 
-use crate::decide::Armed;
 use crate::decide::all_slow::Base;
 use crate::decide::budget::Pushed;
 use crate::decide::goal;
@@ -16,6 +15,7 @@ use crate::decide::naming::Entry;
 use crate::decide::shared_cause::SharedCause;
 use crate::decide::threshold::Track;
 use crate::decide::wins_nothing::WinsNothing;
+use crate::decide::{Answers, Armed};
 use crate::moment::Moment;
 
 /// Automatic changes of mode allowed in [`CHANGES_WITHIN`]; one more, and it is off until a person
@@ -45,6 +45,8 @@ pub struct Memory {
     pub(crate) push_back: Latch,
     pub(crate) shared: SharedCause,
     pub(crate) wins_nothing: WinsNothing,
+    /// How often hedges answer, for the alert.
+    pub(crate) answers: Answers,
     pub(crate) too_many: Option<Tripped>,
     /// When the mode was changed automatically, newest last.
     pub(crate) changes: VecDeque<Moment>,
@@ -77,6 +79,7 @@ impl Memory {
             push_back: Latch::default(),
             shared: SharedCause::default(),
             wins_nothing: WinsNothing::default(),
+            answers: Answers::default(),
             too_many: None,
             changes: VecDeque::new(),
             base: Base::default(),

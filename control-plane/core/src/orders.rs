@@ -8,6 +8,7 @@
 
 mod readings;
 mod remembered;
+mod silences;
 mod switchback;
 mod words;
 
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::{Intent, Policy, PolicyScope};
 
+use self::silences::Quiet;
 use self::words::policy_words;
 use crate::controller::Controller;
 use crate::effect::{AuditRow, Done, Effect, KillState, OrderError, Record};
@@ -67,6 +69,7 @@ pub(crate) enum Outcome {
     AcceptBase(RouteKey),
     StartSwitchback(RouteKey, u32),
     StopSwitchback(RouteKey),
+    Quiet(Quiet),
 }
 
 /// Orders under way and in line.
@@ -143,6 +146,15 @@ impl Controller {
             let result = self.take_utilisation(now, dependency, utilisation, valid_for);
             return self.reply(Some(request), result);
         }
+        if let Order::SetDuplicates {
+            route,
+            executed,
+            over,
+        } = order
+        {
+            let result = self.take_duplicates(now, route, executed, over);
+            return self.reply(Some(request), result);
+        }
         if reason.trim().is_empty() {
             return self.reply(Some(request), Err(OrderError::NoReason));
         }
@@ -209,8 +221,13 @@ impl Controller {
             Order::StartSwitchback { .. } | Order::StopSwitchback { .. } => {
                 self.begin_switchback_order(now, wanted)
             }
-            // Taken when it came: see `ordered`.
-            Order::SetUtilisation { .. } => Some(Ok(Done::Utilisation)),
+            Order::Silence(_) | Order::EndSilence { .. } | Order::Acknowledge { .. } => {
+                self.begin_quiet(now, wanted)
+            }
+            // Taken when they came: see `ordered`.
+            Order::SetUtilisation { .. } | Order::SetDuplicates { .. } => {
+                Some(Ok(Done::Utilisation))
+            }
             Order::Release { route } | Order::AcceptBase { route } => {
                 let key = route.clone();
                 let Some(route) = self.routes.get(&key) else {
@@ -468,6 +485,7 @@ impl Controller {
             Outcome::StopSwitchback(key) => {
                 self.end_switchback(now, key, format!("stopped by {}", wanted.actor.name));
             }
+            Outcome::Quiet(it) => it.apply(&mut self.alerts),
             _ => {}
         }
         self.rules.apply(&outcome);
@@ -535,6 +553,7 @@ impl Controller {
             | Outcome::AcceptBase(key)
             | Outcome::StartSwitchback(key, _)
             | Outcome::StopSwitchback(key) => vec![key.clone()],
+            Outcome::Quiet(_) => Vec::new(),
         }
     }
 

@@ -10,6 +10,7 @@ use hedgerow_protocol::policy::{Policy, PolicyScope};
 use hedgerow_protocol::report::LinkState;
 use hedgerow_protocol::units::{Threshold, as_millis};
 
+use crate::alert::duplicates::Duplicates;
 use crate::controller::Controller;
 use crate::effect::Record;
 use crate::event::Departure;
@@ -52,8 +53,8 @@ impl Controller {
             policies: self.policy_views(),
             kills: self.kill_views(),
             agents: self.agent_views(now),
-            alerts: self.alerts.views(),
-            silences: Vec::new(),
+            alerts: self.alerts.views(now),
+            silences: self.alerts.silences(now),
             controller,
         }
     }
@@ -260,6 +261,7 @@ impl Controller {
                 ..point(now, decision.figures.as_ref(), decision.mode)
             };
             let mut course = Vec::with_capacity(COURSE_MAX);
+            route.brief.take(&point);
             let kept = (COURSE_MAX - 1).min(route.course.len());
             course.extend_from_slice(&route.course[route.course.len() - kept..]);
             course.push(point);
@@ -314,13 +316,14 @@ fn route_view(key: &RouteKey, stamp: Stamp, route: &Route) -> RouteView {
         refusals: route.census.refusals.clone(),
         replicas: route.replicas.clone(),
         course: Arc::clone(&route.course),
+        brief: route.brief.points(),
         replica_course: Arc::clone(&route.replica_course),
         marks: route.marks.iter().cloned().collect(),
         totals: route.totals,
         seconds_over_budget: route.seconds_over_budget,
         transitions: route.transitions.iter().cloned().collect(),
         utilisation: None,
-        duplicates: None,
+        duplicates: route.duplicates.as_ref().map(Duplicates::view),
         switchback: route.switchbacks.last.clone(),
     }
 }

@@ -7,6 +7,8 @@ use hedgerow_protocol::directive::{LiveValues, Mode, Stamp};
 use hedgerow_protocol::ids::{Epoch, ModeSequence, PoolName, ReplicaName, Revision, RouteKey};
 use hedgerow_protocol::report::{RouteReport, Totals};
 
+use crate::alert::duplicates::{Duplicates, Sent};
+use crate::brief::Brief;
 use crate::decide::Decision;
 use crate::effect::{ModeState, Transition};
 use crate::event::ConnectionId;
@@ -78,7 +80,13 @@ pub(crate) struct Census {
     pub(crate) replicas_max: u32,
     /// Which of them are to hold a rollout's new policy, and what then.
     pub(crate) trial: Option<(Share, Option<Stamp>)>,
-    /// Those that refused what is wanted.
+    /// Attached, and silent for two heartbeats.
+    pub(crate) silent: u64,
+    /// Attached and speaking, and neither holding what is wanted nor refusing it.
+    pub(crate) behind: u64,
+    /// Refusing what is wanted, in all.
+    pub(crate) refusing: u64,
+    /// Those that refused what is wanted, the first of them.
     pub(crate) refusals: Vec<(hedgerow_protocol::ids::InstanceId, String)>,
 }
 
@@ -119,6 +127,10 @@ pub(crate) struct Route {
     pub(crate) census: Census,
     /// What agents that hold a rollout's new policy are told, while one runs.
     pub(crate) trial: Option<Box<Trial>>,
+    /// Hedges sent in the last minutes.
+    pub(crate) sent: Sent,
+    /// What a server last said it executed twice.
+    pub(crate) duplicates: Option<Duplicates>,
     /// When the controller last took a rollout back, and why: for the alert.
     pub(crate) reverted: Option<(Moment, String)>,
     /// When an agent last reported it, or asked for it.
@@ -127,6 +139,7 @@ pub(crate) struct Route {
     pub(crate) totals: Totals,
     pub(crate) seconds_over_budget: u64,
     pub(crate) course: Arc<Vec<Point>>,
+    pub(crate) brief: Brief,
     /// When a point was last given to the store.
     pub(crate) stored_point: Option<Moment>,
     /// The minute under way, for replay.
@@ -182,11 +195,14 @@ impl Route {
             starters: Starters::default(),
             census: Census::default(),
             trial: None,
+            sent: Sent::default(),
+            duplicates: None,
             reverted: None,
             used: now,
             totals: Totals::default(),
             seconds_over_budget: 0,
             course: Arc::default(),
+            brief: Brief::default(),
             stored_point: None,
             minute: Open::default(),
             replicas: Vec::new(),

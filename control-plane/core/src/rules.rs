@@ -77,7 +77,8 @@ impl Rules {
             Outcome::Release(_)
             | Outcome::AcceptBase(_)
             | Outcome::StartSwitchback(..)
-            | Outcome::StopSwitchback(_) => {}
+            | Outcome::StopSwitchback(_)
+            | Outcome::Quiet(_) => {}
         }
     }
 

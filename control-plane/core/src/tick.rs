@@ -101,6 +101,7 @@ impl Controller {
         let floors = floors(policy.map(|it| &**it), key, &route.memory);
         let fleet = &self.fleet;
         let attached = |connection| fleet.attached.contains_key(&connection);
+        route.sent.tick(now);
         let (slice, changes) = route.fold(now, floors, attached);
         route.windows.push(slice, since_last);
         if let Some(slice) = route.windows.last() {
@@ -303,11 +304,18 @@ impl Controller {
                         .as_ref()
                         .filter(|(at, _)| now.since(*at) < REVERTED_FIRES)
                         .map(|(_, why)| why.as_str()),
+                    census: &route.census,
+                    lost: self.fleet.lost_on(key),
+                    duplicates: route.duplicates.as_ref(),
                 })
             })
             .collect();
         let changed = self.alerts.evaluate(now, &observed);
-        for alert in &changed {
+        for record in &changed {
+            // What a silence kept is an episode all the same; that it is told later is none.
+            let (Record::Alert(alert) | Record::AlertSilenced(alert)) = record else {
+                continue;
+            };
             if let Some(route) = self.routes.get_mut(&alert.route) {
                 let verb = if alert.resolved.is_some() {
                     "resolved"
@@ -322,7 +330,7 @@ impl Controller {
                 });
             }
         }
-        self.writes.note(changed.into_iter().map(Record::Alert));
+        self.writes.note(changed);
     }
 
     /// Forgets routes that came and went without ever being decided about.
@@ -357,6 +365,7 @@ impl Controller {
 impl Census {
     fn count(&mut self, agent: &crate::fleet::Agent, state: &crate::fleet::AgentRoute) {
         self.attached += 1;
+        self.silent += u64::from(agent.stale);
         let wanted = match self.trial {
             Some((share, wanted)) if share.has(agent.joined.instance) => wanted,
             _ => self.wanted,
@@ -366,11 +375,14 @@ impl Census {
         };
         if state.held == Some(wanted) {
             self.holding += 1;
-        } else if self.refusals.len() < REFUSALS_SHOWN
-            && let Some(reason) = agent.refusal_of(state, wanted)
-        {
-            self.refusals
-                .push((agent.joined.instance, reason.to_owned()));
+        } else if let Some(reason) = agent.refusal_of(state, wanted) {
+            self.refusing += 1;
+            if self.refusals.len() < REFUSALS_SHOWN {
+                let refusal = (agent.joined.instance, reason.to_owned());
+                self.refusals.push(refusal);
+            }
+        } else if !agent.stale {
+            self.behind += 1;
         }
         self.count_reporting(agent, state);
     }

@@ -6,6 +6,7 @@
 //! `connected`, `heard`, `reported`, `resolved`) is a whole number of milliseconds since 1970, UTC.
 
 mod agent;
+mod alert;
 mod course;
 mod duplicates;
 mod gain;
@@ -27,11 +28,11 @@ use hedgerow_protocol::policy::{Policy, PolicyScope};
 use hedgerow_protocol::report::{Refusal, Totals};
 use serde::{Deserialize, Serialize};
 
-use crate::effect::{AlertState, KillState, SilenceDraft, SilenceId, Transition};
-use crate::event::Actor;
+use crate::effect::{KillState, Transition};
 use crate::moment::Moment;
 
 pub use agent::{AgentRouteView, AgentState, AgentView, Sync};
+pub use alert::{Acknowledgement, AlertPhase, AlertRule, AlertView, SilenceView};
 pub use course::{Interval, Point};
 pub use duplicates::DuplicatesView;
 pub use gain::{NoGain, PoolView};
@@ -167,6 +168,10 @@ pub struct RouteView {
     pub replicas: Vec<ReplicaView>,
     /// The last 10 minutes, a point each 2 s, oldest first.
     pub course: Arc<Vec<Point>>,
+    /// The last 15 minutes in brief, a point each 15 s that is over, oldest first: of each the highest
+    /// p99 and hedge rate, and whether hedging was allowed all the time. Not in the JSON.
+    #[serde(skip)]
+    pub brief: Arc<Vec<Point>>,
     /// The last 15 minutes of each replica, a column each 10 s.
     pub replica_course: Arc<ReplicaCourse>,
     /// What happened in that time, oldest first.
@@ -367,94 +372,6 @@ pub enum Named {
     Slow,
     /// It is what fails.
     Failing,
-}
-
-/// Alert rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum AlertRule {
-    /// More than 10 % of eligible calls hedged, or wanting to be, for 10 s.
-    HedgeRateHigh,
-    /// Slow together.
-    SharedSlowdown,
-    /// The controller switched a route off. Inhibited by [`AlertRule::SharedSlowdown`].
-    HedgingDisabled,
-    /// A replica is what is slow.
-    ReplicaSlow,
-    /// A replica is what fails.
-    ReplicaFailing,
-    /// A rollout of a policy was taken back by the controller.
-    RolloutReverted,
-}
-
-impl AlertRule {
-    /// Its name everywhere.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::HedgeRateHigh => "HedgeRateHigh",
-            Self::SharedSlowdown => "SharedSlowdown",
-            Self::HedgingDisabled => "HedgingDisabled",
-            Self::ReplicaSlow => "ReplicaSlow",
-            Self::ReplicaFailing => "ReplicaFailing",
-            Self::RolloutReverted => "RolloutReverted",
-        }
-    }
-}
-
-/// An alert as people see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AlertView {
-    /// The episode.
-    #[serde(flatten)]
-    pub state: AlertState,
-    /// Where it stands.
-    pub phase: AlertPhase,
-    /// The silence that keeps its notices; None: none does.
-    pub silenced: Option<SilenceId>,
-    /// Who works on it; None: nobody has said so, or the time is over.
-    pub acknowledged: Option<Acknowledgement>,
-}
-
-/// Somebody works on an alert.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Acknowledgement {
-    /// Who.
-    pub actor: Actor,
-    /// In their words.
-    pub comment: String,
-    /// Since when.
-    pub at: Moment,
-    /// Until when; None: until the alert resolves.
-    pub until: Option<Moment>,
-}
-
-/// A silence in force.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SilenceView {
-    /// Its number.
-    pub id: SilenceId,
-    /// What it matches.
-    #[serde(flatten)]
-    pub matches: SilenceDraft,
-    /// Who.
-    pub actor: Actor,
-    /// Why.
-    pub reason: String,
-    /// Since when.
-    pub since: Moment,
-    /// Until when.
-    pub ends: Moment,
-}
-
-/// Where an alert stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AlertPhase {
-    /// Notices are out.
-    Firing,
-    /// The condition holds, not yet for long enough.
-    Pending,
-    /// Over.
-    Resolved,
 }
 
 /// The controller itself.

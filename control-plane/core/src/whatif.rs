@@ -39,6 +39,7 @@ mod goal;
 mod hedging;
 mod live;
 mod percentile;
+mod planned;
 mod replay;
 
 pub use curve::Hedged;
@@ -46,6 +47,7 @@ pub use distribution::{Distribution, SAMPLE_MAX, SampleError, VALUES_MAX, latenc
 pub use goal::{Advice, GAIN_MIN_PERCENT, Goal, Leave, Plan};
 pub use live::Latencies;
 pub use percentile::{Percentile, PercentileError};
+pub use planned::Planned;
 pub use replay::{ASSUMED, Replay, Row, replay};
 
 #[cfg(test)]

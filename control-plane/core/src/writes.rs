@@ -82,7 +82,12 @@ impl Writes {
             let oldest = self
                 .unsaved
                 .iter()
-                .position(|record| !matches!(record, Record::Alert(_)))
+                .position(|record| {
+                    !matches!(
+                        record,
+                        Record::Alert(_) | Record::AlertSilenced(_) | Record::AlertTold { .. }
+                    )
+                })
                 .unwrap_or(0);
             self.unsaved.remove(oldest);
             self.dropped += 1;

@@ -8,6 +8,7 @@
 //! took it back, within [`REFRESHED_EVERY`] where it was a command beside it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -62,7 +63,7 @@ impl Credential {
             return;
         }
         // One of the settings; or nobody is there who could take it back.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
@@ -78,6 +79,8 @@ struct Shared {
     stored: watch::Sender<Arc<[AgentToken]>>,
     store: Store,
     looked_up: tokio::sync::Mutex<Option<Instant>>,
+    /// Whether the store was away when it was last read: that is logged once, not every two seconds.
+    away: AtomicBool,
 }
 
 impl Identities {
@@ -89,6 +92,7 @@ impl Identities {
                 stored: watch::Sender::new(Arc::from([])),
                 store,
                 looked_up: tokio::sync::Mutex::new(None),
+                away: AtomicBool::new(false),
             }),
         }
     }
@@ -145,6 +149,7 @@ impl Identities {
     async fn read(&self) {
         match self.shared.store.agent_tokens().await {
             Ok(tokens) => {
+                self.shared.away.store(false, Ordering::Relaxed);
                 self.shared.stored.send_if_modified(|stored| {
                     let changed = **stored != *tokens;
                     if changed {
@@ -154,7 +159,9 @@ impl Identities {
                 });
             }
             Err(error) => {
-                tracing::error!(error = %error.in_full(), "agents' tokens could not be read");
+                if !self.shared.away.swap(true, Ordering::Relaxed) {
+                    tracing::error!(error = %error.in_full(), "agents' tokens could not be read");
+                }
             }
         }
     }

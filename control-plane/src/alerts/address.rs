@@ -108,6 +108,18 @@ impl Resolve for CheckedResolver {
     }
 }
 
+/// Looks a name up, or reads an address, and gives only addresses that may be connected to.
+pub(super) async fn resolve(
+    host: &str,
+    port: u16,
+    allow_private: bool,
+) -> Result<Vec<SocketAddr>, AddressError> {
+    let found = tokio::net::lookup_host((host, port))
+        .await
+        .map_err(|_| AddressError::None)?;
+    only_allowed(found, allow_private)
+}
+
 fn only_allowed(
     found: impl Iterator<Item = SocketAddr>,
     allow_private: bool,

@@ -1,21 +1,23 @@
 //! Carrying notices out of the outbox, one task for each receiver.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use hedgerow_core::moment::Moment;
+use hedgerow_protocol::ids::DependencyName;
 use reqwest::Url;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::attempt::AttemptError;
 use super::backoff;
-use super::body::{body, webhook_id};
-use super::receiver::Receiver;
-use super::webhook::{AttemptError, Webhook};
+use super::notice::{Message, Notice};
+use super::receiver::{Grouping, Receiver};
 use crate::auth::WallClock;
-use crate::store::outbox::Notice;
+use crate::store::outbox;
 use crate::store::{Store, StoreError};
 use crate::telemetry::Metrics;
 
@@ -23,6 +25,8 @@ use crate::telemetry::Metrics;
 const AT_ONCE: usize = 8;
 /// Notices read from the store at once.
 const BATCH: u32 = 64;
+/// Most notices in one message: a screen of them.
+const TOGETHER_MAX: usize = 20;
 /// The store is looked at this often even where nobody said that there is something new.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// How long to wait before the store is asked again after it failed.
@@ -43,6 +47,11 @@ pub struct Delivering {
     pub give_up_after: Duration,
     /// How long one attempt may take.
     pub timeout: Duration,
+    /// How often a receiver that forgets (Alertmanager) is told again what still fires.
+    pub resend_every: Duration,
+    /// How long such a receiver is to hold on to what it is told: it outlasts a controller that is
+    /// away so long, and ends what nobody tells it of any more.
+    pub held_for: Duration,
     /// The dashboard's address, for links; without it, notices have none.
     pub dashboard: Option<Url>,
     /// Counters.
@@ -58,10 +67,32 @@ impl Default for Delivering {
             retry_max: Duration::from_mins(5),
             give_up_after: Duration::from_hours(24),
             timeout: Duration::from_secs(10),
+            resend_every: Duration::from_mins(1),
+            held_for: Duration::from_mins(15),
             dashboard: None,
             metrics: Metrics::new(),
             // A step of the machine's clock must not hold notices back, or rush them.
             clock: WallClock::steady(),
+        }
+    }
+}
+
+impl Delivering {
+    /// A message of these notices, as it is at this time.
+    pub(super) fn message(
+        &self,
+        receiver: &Receiver,
+        notices: Vec<Notice>,
+        resolved: bool,
+    ) -> Message {
+        Message {
+            notices,
+            resolved,
+            test: false,
+            receiver: receiver.name().to_owned(),
+            now: self.clock.now(),
+            timeout: self.timeout,
+            held_for: self.held_for,
         }
     }
 }
@@ -80,23 +111,13 @@ pub async fn deliver(
     let (news, _) = watch::channel(());
     let mut tasks = JoinSet::new();
     for receiver in receivers {
-        let name = receiver.name().to_owned();
-        match Webhook::new(receiver, settings.timeout) {
-            Ok(webhook) => {
-                let settings = settings.clone();
-                let carrier = Carrier {
-                    settings,
-                    store: store.clone(),
-                    webhook,
-                    shutdown: shutdown.clone(),
-                };
-                tasks.spawn(carrier.run(news.subscribe()));
-            }
-            // No trust store, or the like: its notices wait, and their number shows.
-            Err(error) => {
-                tracing::error!(receiver = name, error = %error.without_url(), "receiver unusable");
-            }
-        }
+        let carrier = Carrier {
+            settings: settings.clone(),
+            store: store.clone(),
+            receiver,
+            shutdown: shutdown.clone(),
+        };
+        tasks.spawn(carrier.run(news.subscribe()));
     }
     sweep(&settings, &store, &names).await;
     loop {
@@ -133,26 +154,35 @@ async fn sweep(settings: &Delivering, store: &Store, names: &[String]) {
 }
 
 /// Carries notices to one receiver.
-struct Carrier {
-    settings: Delivering,
-    store: Store,
-    webhook: Webhook,
-    shutdown: CancellationToken,
+pub(super) struct Carrier {
+    pub(super) settings: Delivering,
+    pub(super) store: Store,
+    pub(super) receiver: Receiver,
+    pub(super) shutdown: CancellationToken,
 }
 
 impl Carrier {
     async fn run(self, mut news: watch::Receiver<()>) {
+        // At once, too: the receiver may have been started anew meanwhile.
+        let mut resend = self.receiver.forgets().then(tokio::time::Instant::now);
         loop {
             // Before the store is read: news that come while it is being read are not missed.
             news.mark_unchanged();
-            let wait = match self.round().await {
+            let mut wait = match self.round().await {
                 Ok(wait) => wait,
                 Err(error) => {
-                    let receiver = self.webhook.receiver().name();
+                    let receiver = self.receiver.name();
                     tracing::error!(receiver, error = error.in_full(), "outbox not read");
                     STORE_RETRY
                 }
             };
+            if let Some(due) = &mut resend {
+                if *due <= tokio::time::Instant::now() && !self.shutdown.is_cancelled() {
+                    self.resend().await;
+                    *due = tokio::time::Instant::now() + self.settings.resend_every;
+                }
+                wait = wait.min(due.duration_since(tokio::time::Instant::now()));
+            }
             tokio::select! {
                 () = self.shutdown.cancelled() => return,
                 // An error: the sender is gone, and with it the task that cancels.
@@ -164,13 +194,15 @@ impl Carrier {
 
     /// Hands over everything that is due; says how long until there is more to do.
     async fn round(&self) -> Result<Duration, StoreError> {
-        let receiver = self.webhook.receiver().name();
+        let receiver = self.receiver.name();
+        let grouping = self.receiver.grouping();
+        let by_subject = grouping == Grouping::Subjects;
         let waiting = &self.settings.metrics.notices_waiting;
         loop {
             waiting
                 .with_label_values(&[receiver])
                 .set(self.store.outbox_waiting(receiver).await?);
-            let notices = self.store.outbox_next(receiver, BATCH).await?;
+            let notices = self.store.outbox_next(receiver, by_subject, BATCH).await?;
             let now = self.settings.clock.now();
             let (due, later): (Vec<_>, Vec<_>) = notices
                 .into_iter()
@@ -181,59 +213,65 @@ impl Carrier {
                     .map_or(LOOK_EVERY, |next| next.next_at.since(now));
                 return Ok(wait.min(LOOK_EVERY));
             }
-            futures::stream::iter(due)
-                .for_each_concurrent(AT_ONCE, async |notice| {
+            futures::stream::iter(together(due, grouping))
+                .for_each_concurrent(AT_ONCE, async |notices| {
                     if !self.shutdown.is_cancelled() {
-                        self.hand_over(notice).await;
+                        self.hand_over(notices).await;
                     }
                 })
                 .await;
         }
     }
 
-    async fn hand_over(&self, notice: Notice) {
-        let name = self.webhook.receiver().name();
-        let id = webhook_id(&notice.alert.id, notice.resolved, name);
-        let body = body(
-            &notice.alert,
-            notice.resolved,
-            self.settings.dashboard.as_ref(),
+    /// One message with these notices, which are all of beginnings or all of ends.
+    async fn hand_over(&self, notices: Vec<outbox::Notice>) {
+        let resolved = notices.first().is_some_and(|it| it.resolved);
+        let dashboard = self.settings.dashboard.as_ref();
+        let message = self.settings.message(
+            &self.receiver,
+            notices
+                .iter()
+                .map(|it| Notice::of(&it.alert, resolved, dashboard))
+                .collect(),
+            resolved,
         );
-        let body = serde_json::to_vec(&body).expect("text and options of text are JSON");
+        let outcome = self.receiver.attempt(&message).await;
         let now = self.settings.clock.now();
-        let date = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-        let date = jiff::Timestamp::from_millisecond(date).unwrap_or_default();
-        let outcome = self
-            .webhook
-            .attempt(&id, date, self.settings.timeout, body)
-            .await;
-        let now = self.settings.clock.now();
-        match outcome {
-            Ok(()) => {
-                self.count("delivered");
-                self.keep(|| self.store.outbox_delivered(notice.id, now))
-                    .await;
-                tracing::info!(receiver = name, alert = notice.alert.id, "notice delivered");
+        // Drawn once: what failed together is tried again together.
+        let jitter = rand::random();
+        for notice in &notices {
+            match &outcome {
+                Ok(_) => self.delivered(notice, now).await,
+                Err(error) => self.failed(notice, error, now, jitter).await,
             }
-            Err(error) => self.failed(&notice, &error, now).await,
         }
     }
 
+    async fn delivered(&self, notice: &outbox::Notice, now: Moment) {
+        self.count("delivered");
+        self.keep(|| self.store.outbox_delivered(notice.id, now))
+            .await;
+        let receiver = self.receiver.name();
+        tracing::info!(receiver, alert = notice.alert.id, "notice delivered");
+    }
+
     fn count(&self, outcome: &str) {
-        let receiver = self.webhook.receiver().name();
+        let receiver = self.receiver.name();
         let deliveries = &self.settings.metrics.deliveries;
         deliveries.with_label_values(&[receiver, outcome]).inc();
     }
 
-    async fn failed(&self, notice: &Notice, error: &AttemptError, now: Moment) {
+    async fn failed(
+        &self,
+        notice: &outbox::Notice,
+        error: &AttemptError,
+        now: Moment,
+        jitter: f64,
+    ) {
         let attempt = notice.attempts + 1;
-        let retry_after = match error {
-            AttemptError::Status { retry_after, .. } => *retry_after,
-            _ => None,
-        };
         let (first, most) = (self.settings.retry_first, self.settings.retry_max);
-        let wait = backoff::delay(attempt, first, most, retry_after, rand::random());
-        let receiver = self.webhook.receiver().name();
+        let wait = backoff::delay(attempt, first, most, error.retry_after(), jitter);
+        let receiver = self.receiver.name();
         let problem = error.to_string();
         let age = now.plus(wait).since(notice.at);
         if attempt >= ATTEMPTS_MIN && age > self.settings.give_up_after {
@@ -279,4 +317,27 @@ impl Carrier {
             }
         }
     }
+}
+
+/// What goes into one message each.
+fn together(due: Vec<outbox::Notice>, grouping: Grouping) -> Vec<Vec<outbox::Notice>> {
+    if grouping != Grouping::Dependencies {
+        return due.into_iter().map(|it| vec![it]).collect();
+    }
+    let mut groups: BTreeMap<(DependencyName, bool), Vec<outbox::Notice>> = BTreeMap::new();
+    for notice in due {
+        let group = (notice.alert.route.dependency.clone(), notice.resolved);
+        groups.entry(group).or_default().push(notice);
+    }
+    let mut messages = Vec::new();
+    for mut group in groups.into_values() {
+        // In the order of what happened.
+        group.sort_by_key(|it| it.id);
+        while group.len() > TOGETHER_MAX {
+            let rest = group.split_off(TOGETHER_MAX);
+            messages.push(std::mem::replace(&mut group, rest));
+        }
+        messages.push(group);
+    }
+    messages
 }

@@ -1,39 +1,49 @@
-//! A receiver as configured.
+//! A receiver as configured, of whichever kind.
 
-use std::net::IpAddr;
-
-use reqwest::Url;
 use secrecy::SecretString;
 
-use super::address::{self, AddressError};
-use super::signature::{SecretError, SigningSecret};
+use super::address::AddressError;
+use super::alertmanager::Alertmanager;
+use super::attempt::{AttemptError, Taken};
+use super::email::Email;
+use super::endpoint::Endpoint;
+use super::notice::Message;
+use super::pagerduty::PagerDuty;
+use super::signature::SecretError;
+use super::slack::Slack;
+use super::webhook::Webhook;
 use crate::config::{self, ReceiverKind};
-
-/// Ports below 1024 that web servers listen on: a receiver's address cannot be used to talk to a
-/// mail server or the like.
-const LOW_PORTS: [u16; 2] = [80, 443];
 
 /// Where notices go.
 #[derive(Debug, Clone)]
 pub struct Receiver {
     name: String,
-    url: HiddenUrl,
-    secret: SigningSecret,
-    allow_private: bool,
+    way: Way,
 }
 
-/// A receiver's address: it often is a secret itself, so it is not printed.
-#[derive(Clone)]
-struct HiddenUrl(Url);
+#[derive(Debug, Clone)]
+enum Way {
+    Webhook(Webhook),
+    Alertmanager(Alertmanager),
+    Slack(Slack),
+    PagerDuty(PagerDuty),
+    Email(Box<Email>),
+}
 
-impl std::fmt::Debug for HiddenUrl {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("[hidden]")
-    }
+/// Which notices go out together, and which wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Grouping {
+    /// Each by itself: a program tells episodes apart.
+    Episodes,
+    /// Each by itself, and of one subject one after the other: to the receiver they are one alert,
+    /// which the end of an older episode would end.
+    Subjects,
+    /// Those of one dependency in one message: a person reads it.
+    Dependencies,
 }
 
 /// Why a receiver cannot be used. Neither its address nor its secret is repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiverError {
     /// No name.
     #[error("must not be blank")]
@@ -48,14 +58,41 @@ pub enum ReceiverError {
     #[error("expected port 80, 443 or one from 1024 on")]
     Port,
     /// A name and password before the host.
-    #[error("expected no name and password in it; notices are signed instead")]
+    #[error("expected no name and password in it")]
     Credentials,
     /// An address that is not connected to.
     #[error("{0}")]
     Address(AddressError),
-    /// The secret.
+    /// The signing secret.
     #[error("{0}")]
     Secret(SecretError),
+    /// The bearer token.
+    #[error("expected printable characters only")]
+    Token,
+    /// The integration key.
+    #[error("expected the integration key of a service, of 32 letters and digits")]
+    RoutingKey,
+    /// The mail server's name.
+    #[error("expected the name or the address of a mail server")]
+    Host,
+    /// The mail server's address is not connected to.
+    #[error("{0}")]
+    HostAddress(AddressError),
+    /// The mail server's port.
+    #[error("expected port 25, 465, 587 or one from 1024 on")]
+    MailPort,
+    /// The sender.
+    #[error("expected an address such as hedgerow@example.com or Hedgerow <hedgerow@example.com>")]
+    From,
+    /// Whom to.
+    #[error("expected 1 to 50 addresses such as on-call@example.com")]
+    To,
+    /// The authority.
+    #[error("expected certificates in PEM")]
+    Authority,
+    /// Nothing can be encrypted here.
+    #[error("no encrypted connection can be made on this machine: no certificates are trusted")]
+    Client,
 }
 
 impl ReceiverError {
@@ -64,7 +101,19 @@ impl ReceiverError {
         match self {
             Self::Name => "name",
             Self::Secret(_) => "secret",
-            _ => "url",
+            Self::Token => "token",
+            Self::RoutingKey => "routing_key",
+            Self::Host | Self::HostAddress(_) => "host",
+            Self::MailPort => "port",
+            Self::From => "from",
+            Self::To => "to",
+            Self::Authority => "ca_file",
+            Self::Url
+            | Self::Scheme
+            | Self::Port
+            | Self::Credentials
+            | Self::Address(_)
+            | Self::Client => "url",
         }
     }
 }
@@ -75,16 +124,43 @@ impl TryFrom<&config::Receiver> for Receiver {
     fn try_from(configured: &config::Receiver) -> Result<Self, ReceiverError> {
         let config::Receiver {
             name,
-            kind: ReceiverKind::Webhook,
-            url,
-            secret,
+            kind,
             allow_private,
+            ca,
         } = configured;
-        Self::webhook(name, url.as_str(), secret, *allow_private)
+        let endpoint = |url| Endpoint::new(url, *allow_private, ca.as_deref());
+        let way = match kind {
+            ReceiverKind::Webhook { url, secret } => {
+                Way::Webhook(Webhook::new(endpoint(url)?, secret)?)
+            }
+            ReceiverKind::Alertmanager { url, token, labels } => Way::Alertmanager(
+                Alertmanager::new(endpoint(url)?, token.as_ref(), labels.clone())?,
+            ),
+            ReceiverKind::Slack { url } => Way::Slack(Slack::new(endpoint(url)?)),
+            ReceiverKind::PagerDuty {
+                url,
+                routing_key,
+                severity,
+            } => Way::PagerDuty(PagerDuty::new(endpoint(url)?, routing_key, severity)?),
+            ReceiverKind::Email(mail) => {
+                Way::Email(Box::new(Email::new(mail, *allow_private, ca.as_deref())?))
+            }
+        };
+        Self::new(name, way)
     }
 }
 
 impl Receiver {
+    fn new(name: &str, way: Way) -> Result<Self, ReceiverError> {
+        if name.trim().is_empty() {
+            return Err(ReceiverError::Name);
+        }
+        Ok(Self {
+            name: name.trim().into(),
+            way,
+        })
+    }
+
     /// Checks and keeps a webhook receiver.
     pub fn webhook(
         name: &str,
@@ -92,17 +168,8 @@ impl Receiver {
         secret: &SecretString,
         allow_private: bool,
     ) -> Result<Self, ReceiverError> {
-        if name.trim().is_empty() {
-            return Err(ReceiverError::Name);
-        }
-        let url = check_url(url, allow_private)?;
-        let secret = SigningSecret::parse(secret).map_err(ReceiverError::Secret)?;
-        Ok(Self {
-            name: name.trim().into(),
-            url: HiddenUrl(url),
-            secret,
-            allow_private,
-        })
+        let endpoint = Endpoint::new(&url.into(), allow_private, None)?;
+        Self::new(name, Way::Webhook(Webhook::new(endpoint, secret)?))
     }
 
     /// Its name, as pages and the outbox have it.
@@ -110,98 +177,69 @@ impl Receiver {
         &self.name
     }
 
-    pub(super) fn url(&self) -> &Url {
-        &self.url.0
+    /// Its kind, as the configuration has it.
+    pub fn kind(&self) -> &'static str {
+        match self.way {
+            Way::Webhook(_) => "webhook",
+            Way::Alertmanager(_) => "alertmanager",
+            Way::Slack(_) => "slack",
+            Way::PagerDuty(_) => "pagerduty",
+            Way::Email(_) => "email",
+        }
     }
 
-    pub(super) fn secret(&self) -> &SigningSecret {
-        &self.secret
+    /// Where notices go, as far as may be shown: a host, or the domains of addresses.
+    pub fn to(&self) -> String {
+        match &self.way {
+            Way::Webhook(it) => it.host().to_owned(),
+            Way::Alertmanager(it) => it.host().to_owned(),
+            Way::Slack(it) => it.host().to_owned(),
+            Way::PagerDuty(it) => it.host().to_owned(),
+            Way::Email(it) => it.domains(),
+        }
     }
 
-    pub(super) fn allow_private(&self) -> bool {
-        self.allow_private
+    pub(super) fn grouping(&self) -> Grouping {
+        match self.way {
+            Way::Webhook(_) | Way::PagerDuty(_) => Grouping::Episodes,
+            Way::Alertmanager(_) => Grouping::Subjects,
+            Way::Slack(_) | Way::Email(_) => Grouping::Dependencies,
+        }
     }
-}
 
-fn check_url(text: &str, allow_private: bool) -> Result<Url, ReceiverError> {
-    let url = Url::parse(text.trim()).map_err(|_| ReceiverError::Url)?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(ReceiverError::Scheme);
+    /// Whether it forgets what it is not told again.
+    pub(super) fn forgets(&self) -> bool {
+        matches!(self.way, Way::Alertmanager(_))
     }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(ReceiverError::Credentials);
+
+    /// Whether a beginning without an end would stay with it, as it does with programs.
+    pub(super) fn keeps_open(&self) -> bool {
+        !matches!(self.way, Way::Slack(_) | Way::Email(_))
     }
-    let port = url.port_or_known_default().ok_or(ReceiverError::Port)?;
-    if port < 1024 && !LOW_PORTS.contains(&port) {
-        return Err(ReceiverError::Port);
+
+    /// Tries once to hand a message over.
+    pub(super) async fn attempt(&self, message: &Message) -> Result<Taken, AttemptError> {
+        match &self.way {
+            Way::Webhook(it) => it.attempt(message).await,
+            Way::Alertmanager(it) => it.attempt(message).await,
+            Way::Slack(it) => it.attempt(message).await,
+            Way::PagerDuty(it) => it.attempt(message).await,
+            Way::Email(it) => it.attempt(message).await,
+        }
     }
-    let host = url
-        .host_str()
-        .filter(|h| !h.is_empty())
-        .ok_or(ReceiverError::Url)?;
-    // An address in figures never reaches the resolver that checks names. `Url` has already made
-    // one form out of 0x7f.1, 2130706433 and the like.
-    if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        address::check(address, allow_private).map_err(ReceiverError::Address)?;
-    }
-    Ok(url)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-
-    fn receiver(url: &str, allow_private: bool) -> Result<Receiver, ReceiverError> {
-        Receiver::webhook("pager", url, &SECRET.into(), allow_private)
-    }
-
-    #[test]
-    fn s08_schemes_ports_and_addresses_are_allowed_by_list() {
-        use ReceiverError::{Address, Credentials, Port, Scheme, Url};
-        let table = [
-            ("https://alerts.example.org/x", Ok(())),
-            ("http://alerts.example.org:8080/x", Ok(())),
-            ("ftp://alerts.example.org/", Err(Scheme)),
-            ("file:///etc/passwd", Err(Scheme)),
-            ("gopher://127.0.0.1:25/", Err(Scheme)),
-            ("alerts.example.org", Err(Url)),
-            ("https://alerts.example.org:25/", Err(Port)),
-            ("https://ada:secret@alerts.example.org/", Err(Credentials)),
-            (
-                "http://127.0.0.1:9000/",
-                Err(Address(AddressError::Private)),
-            ),
-            ("http://0x7f.1:9000/", Err(Address(AddressError::Private))),
-            (
-                "http://2130706433:9000/",
-                Err(Address(AddressError::Private)),
-            ),
-            (
-                "http://[::ffff:127.0.0.1]:9000/",
-                Err(Address(AddressError::Private)),
-            ),
-            (
-                "http://169.254.169.254/",
-                Err(Address(AddressError::Reserved)),
-            ),
-        ];
-        for (url, expected) in table {
-            assert_eq!(receiver(url, false).map(|_| ()), expected, "{url}");
-        }
-        assert!(receiver("http://127.0.0.1:9000/", true).is_ok());
-        assert_eq!(
-            receiver("http://169.254.169.254/", true).map(|_| ()),
-            Err(Address(AddressError::Reserved))
-        );
-    }
-
     #[test]
     fn s09_a_receiver_prints_neither_its_address_nor_its_secret() {
+        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into();
+        let url = "https://example.org/canary-path";
         let text = format!(
             "{:?}",
-            receiver("https://example.org/canary-path", false).unwrap()
+            Receiver::webhook("pager", url, &secret, false).unwrap()
         );
         assert!(!text.contains("canary") && !text.contains("MfKQ"), "{text}");
     }

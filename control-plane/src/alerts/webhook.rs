@@ -1,131 +1,154 @@
-//! One attempt to hand a notice over.
+//! A webhook after the Standard Webhooks convention: one notice a request, signed.
 
-use std::error::Error;
-use std::time::Duration;
+use http::{HeaderMap, HeaderValue};
+use secrecy::SecretString;
+use serde::Serialize;
 
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Client, redirect};
+use super::attempt::{AttemptError, Taken};
+use super::endpoint::Endpoint;
+use super::notice::{Message, Notice, date, identity, timestamp};
+use super::receiver::ReceiverError;
+use super::signature::SigningSecret;
 
-use super::address::{self, AddressError, CheckedResolver};
-use super::backoff::retry_after;
-use super::receiver::Receiver;
-
-/// Hands notices over to one receiver.
+/// A webhook.
 #[derive(Debug, Clone)]
 pub(super) struct Webhook {
-    client: Client,
-    receiver: Receiver,
-}
-
-/// Why the receiver does not have the notice. For people; without its address or its answer's body.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum AttemptError {
-    /// It answered, but not with 2xx.
-    #[error("answered {status}")]
-    Status {
-        /// With what.
-        status: u16,
-        /// When it wants to be asked again.
-        retry_after: Option<Duration>,
-    },
-    /// It did not answer in time.
-    #[error("did not answer within {} s", .0.as_secs_f64())]
-    Timeout(Duration),
-    /// No connection.
-    #[error("could not be connected to")]
-    Connect,
-    /// Its address is none to connect to.
-    #[error(transparent)]
-    Address(#[from] AddressError),
-    /// The connection ended.
-    #[error("ended the connection without an answer")]
-    Broken,
+    endpoint: Endpoint,
+    secret: SigningSecret,
 }
 
 impl Webhook {
-    /// A client of its own for each receiver: none waits for another's connections.
-    pub(super) fn new(receiver: Receiver, timeout: Duration) -> Result<Self, reqwest::Error> {
-        let client = Client::builder()
-            // A proxy from the environment would connect to where we do not look.
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .dns_resolver(CheckedResolver {
-                allow_private: receiver.allow_private(),
-            })
-            .timeout(timeout)
-            // Notices are rare; a kept connection would be one that was checked long ago.
-            .pool_max_idle_per_host(0)
-            .http1_only()
-            .user_agent(concat!("hedgerow/", env!("CARGO_PKG_VERSION")))
-            .build()?;
-        Ok(Self { client, receiver })
+    pub(super) fn new(endpoint: Endpoint, secret: &SecretString) -> Result<Self, ReceiverError> {
+        let secret = SigningSecret::parse(secret).map_err(ReceiverError::Secret)?;
+        Ok(Self { endpoint, secret })
     }
 
-    pub(super) fn receiver(&self) -> &Receiver {
-        &self.receiver
+    pub(super) fn host(&self) -> &str {
+        self.endpoint.host()
     }
 
-    /// Tries once. The answer's body is never read.
-    pub(super) async fn attempt(
-        &self,
-        id: &str,
-        now: jiff::Timestamp,
-        timeout: Duration,
-        body: Vec<u8>,
-    ) -> Result<(), AttemptError> {
-        let url = self.receiver.url();
-        if let Ok(literal) = url
-            .host_str()
-            .unwrap_or_default()
-            .trim_matches(['[', ']'])
-            .parse()
-        {
-            address::check(literal, self.receiver.allow_private())?;
+    /// Tries once.
+    pub(super) async fn attempt(&self, message: &Message) -> Result<Taken, AttemptError> {
+        let notice = message.only()?;
+        let body = serde_json::to_vec(&body(notice, message.resolved))
+            .expect("text and options of text are JSON");
+        let id = webhook_id(&notice.episode, message.resolved, &message.receiver);
+        let timestamp = timestamp(message.now).as_second();
+        let signature = self.secret.sign(&id, timestamp, &body);
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("webhook-id", id),
+            ("webhook-timestamp", timestamp.to_string()),
+            ("webhook-signature", signature),
+        ] {
+            let value = HeaderValue::try_from(value).expect("digits, base64 and commas");
+            headers.insert(name, value);
         }
-        let timestamp = now.as_second();
-        let answer = self
-            .client
-            .post(url.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", id)
-            .header("webhook-timestamp", timestamp.to_string())
-            .header(
-                "webhook-signature",
-                self.receiver.secret().sign(id, timestamp, &body),
-            )
-            .body(body)
-            .send()
-            .await
-            .map_err(|error| named(&error, timeout))?;
-        let status = answer.status();
-        if status.is_success() {
-            return Ok(());
-        }
-        let wait = answer
-            .headers()
-            .get(RETRY_AFTER)
-            .and_then(|v| v.to_str().ok());
-        Err(AttemptError::Status {
-            status: status.as_u16(),
-            retry_after: wait.and_then(|text| retry_after(text, now)),
-        })
+        self.endpoint.post(headers, body, message).await
     }
 }
 
-/// The client's own words name the address; these do not.
-fn named(error: &reqwest::Error, timeout: Duration) -> AttemptError {
-    let mut cause: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(error) = cause {
-        if let Some(refused) = error.downcast_ref::<AddressError>() {
-            return (*refused).into();
-        }
-        cause = error.source();
+/// The body of a notice.
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    /// When it happened; not when it is sent.
+    timestamp: String,
+    data: Data<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Data<'a> {
+    /// The episode: the same in the firing and the resolved notice.
+    alert: &'a str,
+    rule: &'static str,
+    dependency: &'a str,
+    operation: &'a str,
+    replica: Option<&'a str>,
+    summary: &'a str,
+    since: String,
+    resolved: Option<String>,
+    /// Where to look; null where nobody knows the dashboard's address.
+    link: Option<&'a str>,
+}
+
+fn body(notice: &Notice, resolved: bool) -> Body<'_> {
+    Body {
+        kind: if resolved {
+            "alert.resolved"
+        } else {
+            "alert.firing"
+        },
+        timestamp: date(notice.ended.unwrap_or(notice.since)),
+        data: Data {
+            alert: &notice.episode,
+            rule: notice.rule,
+            dependency: notice.route.dependency.as_str(),
+            operation: notice.route.operation.as_str(),
+            replica: notice.replica.as_deref(),
+            summary: &notice.summary,
+            since: date(notice.since),
+            resolved: notice.ended.map(date),
+            link: notice.link.as_deref(),
+        },
     }
-    if error.is_timeout() {
-        AttemptError::Timeout(timeout)
-    } else if error.is_connect() {
-        AttemptError::Connect
-    } else {
-        AttemptError::Broken
+}
+
+/// A notice's identity: the same for every attempt, over restarts too, and another for every other
+/// episode, kind and receiver.
+fn webhook_id(episode: &str, resolved: bool, receiver: &str) -> String {
+    let kind = if resolved { "resolved" } else { "firing" };
+    format!("msg_{}", identity(&[episode, kind, receiver]))
+}
+
+#[cfg(test)]
+mod tests {
+    use hedgerow_core::effect::AlertState;
+    use hedgerow_core::moment::Moment;
+    use hedgerow_core::view::AlertRule;
+    use hedgerow_protocol::ids::RouteKey;
+    use reqwest::Url;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_notice_says_what_when_and_where_to_look() {
+        let alert = AlertState {
+            id: "SharedSlowdown/catalog/get/1".into(),
+            rule: AlertRule::SharedSlowdown,
+            route: RouteKey::new("catalog", "pkg.Svc/Get").unwrap(),
+            replica: None,
+            summary: "slow together".into(),
+            since: Moment::from_millis(1_700_000_000_123),
+            resolved: Some(Moment::from_millis(1_700_000_060_000)),
+        };
+        let data = json!({
+            "alert": "SharedSlowdown/catalog/get/1", "rule": "SharedSlowdown",
+            "dependency": "catalog", "operation": "pkg.Svc/Get", "replica": null,
+            "summary": "slow together", "since": "2023-11-14T22:13:20.123Z",
+            "resolved": "2023-11-14T22:14:20.000Z", "link": "https://h.example/x/dependencies/catalog/pkg.Svc%2FGet",
+        });
+        let base = Url::parse("https://h.example/x/").unwrap();
+        let ended = Notice::of(&alert, true, Some(&base));
+        assert_eq!(
+            serde_json::to_value(body(&ended, true)).unwrap(),
+            json!({"type": "alert.resolved", "timestamp": "2023-11-14T22:14:20.000Z", "data": data})
+        );
+        let begun = Notice::of(&alert, false, None);
+        let firing = serde_json::to_value(body(&begun, false)).unwrap();
+        assert_eq!(firing["type"], "alert.firing");
+        assert_eq!(firing["timestamp"], "2023-11-14T22:13:20.123Z");
+        assert_eq!(firing["data"]["resolved"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn an_identity_stays_the_same_over_versions() {
+        // A receiver that took a notice just before an update must know it again after it.
+        let id = webhook_id("a", false, "x");
+        assert_eq!(id, "msg_ce9fbca03b17ccee67a81afdd381b62e");
+        assert_ne!(id, webhook_id("a", true, "x"));
+        assert_ne!(id, webhook_id("a", false, "y"));
     }
 }

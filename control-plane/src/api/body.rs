@@ -97,7 +97,16 @@ fn late(error: &BytesRejection) -> Option<BodyLate> {
 impl Object {
     /// Takes the reason out; pushes what is wrong with it.
     pub(super) fn take_reason(&mut self, errors: &mut Vec<FieldProblem>) -> String {
-        let wrong = match self.0.remove("reason") {
+        self.take_words("reason", errors)
+    }
+
+    /// Takes out another field that says why; pushes what is wrong with it.
+    pub(super) fn take_words(
+        &mut self,
+        field: &'static str,
+        errors: &mut Vec<FieldProblem>,
+    ) -> String {
+        let wrong = match self.0.remove(field) {
             Some(Value::String(text)) => {
                 let chars = text.trim().chars().count();
                 if (1..=REASON_CHARS_MAX).contains(&chars) {
@@ -111,7 +120,7 @@ impl Object {
         let message = format!(
             "{wrong}: expected a few words, at most {REASON_CHARS_MAX} characters, that say why"
         );
-        errors.push(FieldProblem::new("reason", message));
+        errors.push(FieldProblem::new(field, message));
         String::new()
     }
 

@@ -1,6 +1,5 @@
-//! Reading: the fleet, a route, agents, alerts, the record.
+//! Reading: the fleet, a route, agents, the record.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -10,9 +9,8 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{
-    Acked, AgentView, AlertView, Evidence, Figures, FleetSnapshot, KillView, NoData, RouteView,
+    Acked, AgentView, Evidence, Figures, FleetSnapshot, KillView, NoData, RouteView,
 };
-use hedgerow_dashboard::backend::Delivery;
 use hedgerow_protocol::directive::{Mode, Stamp};
 use hedgerow_protocol::ids::{DependencyName, RouteKey};
 use hedgerow_protocol::policy::{PolicyScope, ScopeError};
@@ -218,33 +216,4 @@ pub(super) async fn kills(State(state): State<ApiState>) -> Json<Page<KillView>>
         items: state.engine.snapshot().kills.clone(),
         next: None,
     })
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Alert {
-    #[serde(flatten)]
-    alert: AlertView,
-    deliveries: Vec<Delivery>,
-}
-
-/// GET /api/v1/alerts: those that fire or are pending, and those resolved in the last hour, each
-/// with what its receivers got.
-pub(super) async fn alerts(State(state): State<ApiState>) -> Result<Json<Vec<Alert>>, Problem> {
-    let fleet = state.engine.snapshot();
-    let ids: Vec<&str> = fleet
-        .alerts
-        .iter()
-        .map(|alert| alert.state.id.as_str())
-        .collect();
-    let mut sent: HashMap<String, Vec<Delivery>> = HashMap::new();
-    for delivery in state.store.deliveries_of(&ids).await? {
-        sent.entry(delivery.alert.clone())
-            .or_default()
-            .push(delivery);
-    }
-    let alerts = fleet.alerts.iter().map(|alert| Alert {
-        deliveries: sent.remove(&alert.state.id).unwrap_or_default(),
-        alert: alert.clone(),
-    });
-    Ok(Json(alerts.collect()))
 }

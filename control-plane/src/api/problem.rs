@@ -216,7 +216,9 @@ impl From<ActError> for Problem {
                 OrderError::UnknownRoute(_)
                 | OrderError::UnknownDependency(_)
                 | OrderError::NoPolicy(_)
-                | OrderError::NoRollout(_),
+                | OrderError::NoRollout(_)
+                | OrderError::UnknownAlert(_)
+                | OrderError::UnknownSilence(_),
             ) => Self::not_found(detail),
             ActError::Refused(OrderError::OutOfRange { field, problem })
             | ActError::Invalid { field, problem } => {

@@ -7,6 +7,7 @@ use hedgerow_dashboard as dashboard;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::trace::TraceLayer;
 
+use crate::alerts::Receivers;
 use crate::api::{self, ApiState};
 use crate::auth::Auth;
 use crate::config::Settings;
@@ -15,13 +16,21 @@ use crate::store::Store;
 use crate::telemetry::{self, Health, Metrics};
 use crate::ui::Ui;
 
+/// Where this controller listens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At {
+    pub(super) http: SocketAddr,
+    pub(super) grpc: SocketAddr,
+}
+
 /// Pages, API, metrics and health.
 pub(super) fn router(
     settings: &Settings,
-    address: SocketAddr,
+    at: At,
     engine: &Engine,
     store: &Store,
     auth: Auth,
+    receivers: Receivers,
     metrics: &Metrics,
 ) -> Router {
     let health = Health::new(
@@ -34,12 +43,18 @@ pub(super) fn router(
         engine: engine.clone(),
         store: store.clone(),
         auth: auth.clone(),
+        receivers: receivers.clone(),
     };
     let pages = dashboard::Settings {
         secure_cookies: is_https(settings),
-        hosts: hosts(settings, address),
+        hosts: hosts(settings, at.http),
+        agents: Some(dashboard::AgentsAt {
+            port: at.grpc.port(),
+            tls: settings.grpc.tls.is_some(),
+        }),
     };
-    let ui = Ui::new(engine.clone(), store.clone(), auth);
+    let ui =
+        Ui::new(engine.clone(), store.clone(), auth, metrics.clone()).with_receivers(receivers);
     // Inside, a panic costs one request its answer and nothing else.
     dashboard::router(ui, pages)
         .merge(api::router(api))

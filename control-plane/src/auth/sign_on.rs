@@ -86,6 +86,7 @@ impl Auth {
                 operator,
             }),
             SignedOn::NameTaken => {
+                self.tried(&person.identity)?;
                 tracing::warn!(
                     operator.name = person.name,
                     "single sign-on refused: the name is another account's"
@@ -93,6 +94,14 @@ impl Auth {
                 Err(SignInError::NameTaken(person.name.clone()))
             }
         }
+    }
+
+    /// Counts a try of somebody whom the provider knows and this controller does not let in: by
+    /// account too, since they may come from many addresses.
+    fn tried(&self, identity: &str) -> Result<(), SignInError> {
+        self.attempts
+            .begin(Instant::now(), Some(identity), None)
+            .map_err(|again| SignInError::TooMany { again })
     }
 
     async fn not_signed_on(
@@ -105,6 +114,9 @@ impl Auth {
         match error {
             SignOnError::NotBegun => SignInError::NotBegun,
             SignOnError::NoRole { name, identity } => {
+                if let Err(error) = self.tried(&identity) {
+                    return error;
+                }
                 let now = self.clock.now();
                 let row = |action: &str, target: &str, before: &str, after: &str| {
                     line(provider, now, action, target, before, after)

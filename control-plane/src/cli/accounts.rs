@@ -204,7 +204,9 @@ impl Operators {
             Self::List { store } => {
                 let store = existing(&store.store).await?;
                 let accounts = Accounts::by_command_line(&store, "").operators().await?;
-                accounts.iter().for_each(|it| say(&operator_line(it)));
+                for account in accounts {
+                    say(&operator_line(&account));
+                }
             }
             Self::SetRole {
                 store,

@@ -1,6 +1,7 @@
-//! `hedgerow replay`: what a policy would have done with the last hours, from a store's minutes. A
-//! controller may be running on it.
+//! `hedgerow replay`: what a policy would have done with the last hours, from a store's minutes, on
+//! which a controller may be running; or asked of a controller, where `--url` is given.
 
+mod ask;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,10 @@ use hedgerow_protocol::ids::{DependencyName, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyDraft, PolicyScope};
 
 use super::StoreArg;
-use super::accounts::{existing, say};
+use super::accounts::existing;
+use super::connect::Credentials;
+use super::output::print;
+use super::policy::file::entries_of;
 use crate::clock::Clock;
 use crate::store::{MINUTES_KEPT, Store};
 use crate::whatif::replayed::Replayed;
@@ -30,8 +34,9 @@ pub(super) struct ReplayHours {
     /// Which of its operations.
     #[arg(long, value_name = "NAME")]
     operation: String,
-    /// A policy as TOML: the fields of the configuration file's [[policy]], without that line; it
-    /// hedges unless it says otherwise [default: the one the store holds].
+    /// A policy: the fields of the configuration file's [[policy]], without that line, as TOML; or
+    /// as YAML, where the file ends in .yaml or .yml. It hedges unless it says otherwise [default:
+    /// the one in force].
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// How far back, at most 24.
@@ -40,6 +45,11 @@ pub(super) struct ReplayHours {
     /// Print JSON, minute by minute.
     #[arg(long)]
     json: bool,
+    /// Ask this controller, and no store.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    #[command(flatten)]
+    credentials: Credentials,
 }
 
 impl ReplayHours {
@@ -50,11 +60,18 @@ impl ReplayHours {
                 self.dependency, self.operation
             )
         })?;
+        if let Some(url) = &self.url {
+            let policy = self.policy.as_deref();
+            let policy = policy
+                .map(|path| read(path, &route.dependency))
+                .transpose()?;
+            let client = self.credentials.client(url)?;
+            return print(&ask::text(&client, &route, policy, self.hours, self.json).await?);
+        }
         let store = existing(&self.store.store).await?;
         let answer = self.answer(&store, &route).await;
         store.close().await;
-        say(&answer?);
-        Ok(())
+        print(&answer?)
     }
 
     async fn answer(&self, store: &Store, route: &RouteKey) -> anyhow::Result<String> {
@@ -77,13 +94,17 @@ impl ReplayHours {
         if self.json {
             return Ok(serde_json::to_string(&Replayed::from(&replayed))?);
         }
-        Ok(table::text(route, &policy, &replayed))
+        Ok(table::text(route, &table::terms(&policy), &replayed))
     }
 }
 
 fn read(path: &Path, dependency: &DependencyName) -> anyhow::Result<Policy> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("the policy {} cannot be read", path.display()))?;
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    if matches!(ending, Some("yaml" | "yml")) {
+        return from_yaml(path, &text, dependency);
+    }
     let refused = || format!("the policy {} cannot stand", path.display());
     let mut fields: toml::Table = text.parse().with_context(refused)?;
     fields
@@ -99,6 +120,30 @@ fn read(path: &Path, dependency: &DependencyName) -> anyhow::Result<Policy> {
             draft.dependency
         );
     }
+    Policy::try_from(draft).with_context(refused)
+}
+
+/// The one that is for the dependency, whether for all of it or for an operation.
+fn from_yaml(path: &Path, text: &str, dependency: &DependencyName) -> anyhow::Result<Policy> {
+    let mut faults = Vec::new();
+    let entries = entries_of(&path.display().to_string(), text, &mut faults);
+    if let Some(fault) = faults.first() {
+        bail!("{fault}");
+    }
+    let fits = |scope: &PolicyScope| scope.dependency() == Some(dependency);
+    let mut fitting = entries.into_iter().filter(|entry| fits(&entry.scope));
+    let (Some(entry), None) = (fitting.next(), fitting.next()) else {
+        bail!(
+            "{} has none, or more than one policy for {dependency}: expected one",
+            path.display()
+        );
+    };
+    let mut fields = entry.body;
+    fields.remove("rollout");
+    fields.insert("dependency".into(), dependency.as_str().into());
+    fields.entry("intent").or_insert_with(|| "hedge".into());
+    let refused = || format!("the policy {} cannot stand", path.display());
+    let draft: PolicyDraft = serde_json::from_value(fields.into()).with_context(refused)?;
     Policy::try_from(draft).with_context(refused)
 }
 

@@ -1,17 +1,20 @@
-//! `hedgerow whatif`: what hedging would have cost and bought, from a file of latencies. Asks no
-//! controller and no store.
+//! `hedgerow whatif`: what hedging would cost and buy. From a file of latencies, without asking
+//! anybody; or on a route, as a controller sees it now.
 
 mod file;
+mod live;
 mod table;
 
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use hedgerow_core::whatif::{Distribution, Goal, Hedged, Percentile};
 use hedgerow_protocol::units::{Budget, RangeError, Ratio};
 
+use super::connect::ConnectArgs;
+use super::output::Format;
 use crate::whatif::{JSON_ROWS, json};
 
 /// Rows a person is shown: more do not fit a screen.
@@ -19,11 +22,18 @@ const TABLE_ROWS: usize = 24;
 
 /// `hedgerow whatif`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("of").required(true).args(["dependency", "sample"])))]
 pub(super) struct WhatIf {
+    /// What is called: a route, over the last minutes.
+    #[arg(value_name = "DEPENDENCY", requires = "operation")]
+    dependency: Option<String>,
+    /// Which of its operations.
+    #[arg(value_name = "OPERATION", requires = "dependency")]
+    operation: Option<String>,
     /// Latencies: {"sample_ms": {"10": 40, ...}}, counts by milliseconds, or milliseconds, one a
     /// line.
-    #[arg(long, value_name = "FILE")]
-    sample: PathBuf,
+    #[arg(long, value_name = "FILE", conflicts_with = "operation")]
+    sample: Option<PathBuf>,
     /// The percentile to bring down, such as p99: also says the best delay for it.
     #[arg(long, value_name = "PERCENTILE", requires = "budget")]
     goal: Option<Percentile>,
@@ -31,8 +41,9 @@ pub(super) struct WhatIf {
     /// Hedges for each call that the goal may cost, such as 0.03.
     #[arg(long, value_name = "SHARE", requires = "goal", value_parser = share::<Budget>, allow_hyphen_values = true)]
     budget: Option<Budget>,
-    /// The share of slowness that a call and its hedge have in common, 0 to 1.
-    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share::<Ratio>, allow_hyphen_values = true)]
+    /// The share of slowness that a call and its hedge have in common, 0 to 1; of a route it is
+    /// measured.
+    #[arg(long, value_name = "SHARE", default_value = "0", conflicts_with = "operation", value_parser = share::<Ratio>, allow_hyphen_values = true)]
     phi: Ratio,
     /// Print JSON: the curve, or with --goal the best delay.
     #[arg(long)]
@@ -40,11 +51,23 @@ pub(super) struct WhatIf {
     /// With --json and --goal: print the curve too, and what is best under "goal".
     #[arg(long, requires_all = ["json", "goal"])]
     curve: bool,
+    /// How to write a route's answer.
+    #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT", conflicts_with_all = ["json", "sample"])]
+    format: Option<Format>,
+    #[command(flatten)]
+    connect: ConnectArgs,
 }
 
 impl WhatIf {
-    pub(super) fn run(self) -> anyhow::Result<()> {
-        let text = self.answer(&file::read(&self.sample)?)?;
+    pub(super) async fn run(self) -> anyhow::Result<()> {
+        let text = match (&self.sample, &self.dependency, &self.operation) {
+            (Some(sample), _, _) => self.answer(&file::read(sample)?)?,
+            (None, Some(dependency), Some(operation)) => self.live(dependency, operation).await?,
+            // The command line does not let it come to that.
+            (None, _, _) => {
+                anyhow::bail!("expected --sample FILE, or a dependency and an operation")
+            }
+        };
         match writeln!(std::io::stdout().lock(), "{text}") {
             // A reader that has seen enough, such as `head`.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -67,6 +90,19 @@ impl WhatIf {
             text.push_str(&table::best(goal, best));
         }
         Ok(text)
+    }
+
+    async fn live(&self, dependency: &str, operation: &str) -> anyhow::Result<String> {
+        let format = match (self.json, self.format) {
+            (true, _) => Format::Json,
+            (false, format) => format.unwrap_or_default(),
+        };
+        let asked = live::Asked {
+            dependency,
+            operation,
+            goal: self.goal.zip(self.budget),
+        };
+        live::text(&self.connect.client()?, &asked, format).await
     }
 
     fn rows(&self, sample: &Distribution, rows_max: usize) -> Vec<Hedged> {

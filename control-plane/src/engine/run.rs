@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{Ask, Intake, OrderMessage, Parts, writer};
+use super::{Ask, Intake, OrderMessage, Parts, ReportLag, writer};
 use crate::agents::Outbox;
 use crate::clock::Clock;
 use crate::store::StoreError;
@@ -29,6 +29,7 @@ pub(super) struct Inputs {
     pub(super) orders: mpsc::Receiver<OrderMessage>,
     pub(super) asks: mpsc::Receiver<Ask>,
     pub(super) events: mpsc::Receiver<Intake>,
+    pub(super) lag: ReportLag,
 }
 
 /// The engine's task.
@@ -52,6 +53,9 @@ pub(super) struct Task {
     writer: JoinHandle<()>,
     next_request: u64,
     tick_took: std::time::Duration,
+    /// When the newest report came that no tick has decided on yet.
+    reported: Option<Instant>,
+    lag: ReportLag,
     stop: CancellationToken,
 }
 
@@ -109,6 +113,8 @@ impl Task {
             writer: tokio::spawn(writing.run(jobs_out)),
             next_request: 0,
             tick_took: std::time::Duration::ZERO,
+            reported: None,
+            lag: inputs.lag,
             stop,
         };
         Ok((task, published))
@@ -162,6 +168,9 @@ impl Task {
                 self.handle(Event::Joined(*joined));
             }
             Intake::Event(event) => {
+                if matches!(event, Event::Reported { .. }) {
+                    self.reported = Some(Instant::now());
+                }
                 let gone = match &event {
                     Event::Gone { connection, .. } => Some(*connection),
                     _ => None,
@@ -200,6 +209,9 @@ impl Task {
         self.core.handle_timeout(self.clock.now());
         self.carry_out();
         self.tick_took = began.elapsed();
+        if let Some(came) = self.reported.take() {
+            self.lag.set(came.elapsed());
+        }
         self.metrics
             .tick_seconds
             .observe(self.tick_took.as_secs_f64());

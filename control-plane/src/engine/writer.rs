@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hedgerow_core::effect::Record;
+use hedgerow_core::effect::{AlertState, Record};
 use hedgerow_core::event::{Event, WriteId};
 use tokio::sync::{Notify, mpsc};
 use tracing::{Instrument as _, Span};
@@ -74,11 +74,11 @@ impl Writer {
 
     async fn done(&self, job: &Job) {
         self.metrics.writes.with_label_values(&["stored"]).inc();
-        job.records.iter().for_each(log);
+        job.records.iter().for_each(log_recorded);
         if job
             .records
             .iter()
-            .any(|record| matches!(record, Record::Alert(_)))
+            .any(|record| matches!(record, Record::Alert(_) | Record::AlertTold { .. }))
         {
             self.wake.notify_one();
         }
@@ -103,7 +103,7 @@ impl Writer {
 
 /// What people may want to find later, once it is stored: each act, a person's or the controller's
 /// own, and each alert. People's words are written escaped, so that they stay in their line.
-fn log(record: &Record) {
+pub(crate) fn log_recorded(record: &Record) {
     match record {
         Record::Audit(row) => tracing::info!(
             act.action = row.action,
@@ -115,16 +115,23 @@ fn log(record: &Record) {
             act.reason = ?row.reason,
             "recorded"
         ),
-        Record::Alert(alert) => tracing::info!(
-            alert.id = alert.id,
-            alert.rule = alert.rule.as_str(),
-            alert.route = %alert.route,
-            alert.summary = ?alert.summary,
-            alert.phase = if alert.resolved.is_some() { "resolved" } else { "firing" },
-            "alert"
-        ),
+        Record::Alert(alert) if alert.resolved.is_some() => log_alert(alert, "resolved"),
+        Record::Alert(alert) => log_alert(alert, "firing"),
+        Record::AlertSilenced(alert) => log_alert(alert, "silenced"),
+        Record::AlertTold { alert, .. } => log_alert(alert, "told"),
         _ => {}
     }
+}
+
+fn log_alert(alert: &AlertState, phase: &str) {
+    tracing::info!(
+        alert.id = alert.id,
+        alert.rule = alert.rule.as_str(),
+        alert.route = %alert.route,
+        alert.summary = ?alert.summary,
+        alert.phase = phase,
+        "alert"
+    );
 }
 
 fn all(batch: &[Job]) -> Vec<&[Record]> {

@@ -23,6 +23,11 @@ const JOURNAL_BYTES: &str = "16777216";
 /// SQLite's "file is not a database" and "database disk image is malformed".
 const NOT_A_DATABASE: [&str; 2] = ["26", "11"];
 
+/// The migrations this program knows, by number.
+pub(crate) fn known_migrations() -> impl Iterator<Item = i64> {
+    MIGRATIONS.iter().map(|migration| migration.version)
+}
+
 impl Store {
     /// Opens the file, makes it where there is none, and migrates it.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {

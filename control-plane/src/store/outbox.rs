@@ -1,5 +1,7 @@
 //! Notices on their way to receivers.
 
+use std::collections::BTreeMap;
+
 use hedgerow_core::effect::AlertState;
 use hedgerow_core::moment::Moment;
 use hedgerow_dashboard::backend::Delivery;
@@ -29,26 +31,99 @@ pub(crate) struct Notice {
     pub(crate) at: Moment,
 }
 
+/// How a receiver does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OutboxState {
+    /// Notices that wait for it.
+    pub(crate) waiting: u64,
+    /// Notices given up.
+    pub(crate) given_up: u64,
+    /// When one was delivered last.
+    pub(crate) delivered: Option<Moment>,
+    /// What keeps a notice waiting that was tried, or ended the newest that was given up since.
+    pub(crate) last_error: Option<String>,
+}
+
 impl Store {
     /// For each episode the first notice that `receiver` has not had yet, the most urgent first,
     /// at most `limit`. A later notice of the same episode is not among them: firing goes before
-    /// resolved, however long it takes (B77).
+    /// resolved, however long it takes (B77). With `by_subject`, for each rule and what it is about:
+    /// nor is the next episode's.
     pub(crate) async fn outbox_next(
         &self,
         receiver: &str,
+        by_subject: bool,
         limit: u32,
     ) -> Result<Vec<Notice>, StoreError> {
-        let rows = query(
-            "SELECT id, kind, json, attempts, next_at, at FROM outbox
+        let by_episode = "SELECT id, kind, json, attempts, next_at, at FROM outbox
              WHERE id IN (SELECT min(id) FROM outbox
                           WHERE receiver = $1 AND state = 'waiting' GROUP BY alert)
-             ORDER BY next_at, id LIMIT $2",
+             ORDER BY next_at, id LIMIT $2";
+        let of_subjects = "SELECT id, kind, json, attempts, next_at, at FROM outbox
+             WHERE id IN (SELECT min(outbox.id) FROM outbox JOIN alerts ON alerts.id = alert
+                          WHERE receiver = $1 AND state = 'waiting'
+                          GROUP BY rule, dependency, operation, replica)
+             ORDER BY next_at, id LIMIT $2";
+        let rows = query(if by_subject { of_subjects } else { by_episode })
+            .bind(receiver)
+            .bind(i64::from(limit))
+            .fetch_all(self.pool())
+            .await?;
+        rows.iter().map(notice).collect()
+    }
+
+    /// The episodes that go on and that `receiver` was told the beginning of.
+    pub(crate) async fn outbox_standing(
+        &self,
+        receiver: &str,
+    ) -> Result<Vec<AlertState>, StoreError> {
+        let rows = query(
+            "SELECT outbox.id, json FROM alerts JOIN outbox ON outbox.alert = alerts.id
+             WHERE resolved IS NULL AND receiver = $1 AND kind = 'firing' AND state = 'delivered'
+             ORDER BY outbox.id",
         )
         .bind(receiver)
-        .bind(i64::from(limit))
         .fetch_all(self.pool())
         .await?;
-        rows.iter().map(notice).collect()
+        rows.iter()
+            .map(|row| {
+                let id: i64 = row.try_get("id")?;
+                parsed(TABLE, &format!("notice {id}"), row.try_get("json")?)
+            })
+            .collect()
+    }
+
+    /// How each receiver does that has notices, by name.
+    pub(crate) async fn outbox_states(&self) -> Result<BTreeMap<String, OutboxState>, StoreError> {
+        let rows = query(
+            "WITH sums AS (
+                 SELECT receiver, count(*) FILTER (WHERE state = 'waiting') AS waiting,
+                        count(*) FILTER (WHERE state = 'given_up') AS given_up,
+                        max(done) FILTER (WHERE state = 'delivered') AS delivered
+                 FROM outbox GROUP BY receiver)
+             SELECT *, (SELECT last_error FROM outbox
+                        WHERE receiver = sums.receiver AND last_error IS NOT NULL
+                              AND (state = 'waiting' OR state = 'given_up'
+                                   AND (delivered IS NULL OR done > delivered))
+                        ORDER BY coalesce(done, next_at) DESC, id DESC LIMIT 1) AS error
+             FROM sums",
+        )
+        .fetch_all(self.pool())
+        .await?;
+        rows.iter()
+            .map(|row| {
+                let delivered: Option<i64> = row.try_get("delivered")?;
+                let state = OutboxState {
+                    waiting: row.try_get::<i64, _>("waiting")?.unsigned_abs(),
+                    given_up: row.try_get::<i64, _>("given_up")?.unsigned_abs(),
+                    delivered: delivered
+                        .map(|_| moment(TABLE, row, "delivered"))
+                        .transpose()?,
+                    last_error: row.try_get("error")?,
+                };
+                Ok((row.try_get("receiver")?, state))
+            })
+            .collect()
     }
 
     /// How many notices wait for `receiver`.
@@ -60,6 +135,15 @@ impl Store {
         .fetch_one(self.pool())
         .await?;
         Ok(waiting)
+    }
+
+    /// How many notices wait, for whatever receiver.
+    pub(crate) async fn outbox_depth(&self) -> Result<u64, StoreError> {
+        let waiting: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM outbox WHERE state = 'waiting'")
+                .fetch_one(self.pool())
+                .await?;
+        Ok(waiting.unsigned_abs())
     }
 
     /// The receiver took it.
@@ -140,10 +224,24 @@ impl Store {
 
     /// Notices, newest first, at most `limit`.
     pub async fn deliveries(&self, limit: u32) -> Result<Vec<Delivery>, StoreError> {
+        self.deliveries_to(None, None, limit).await
+    }
+
+    /// Notices for one receiver or all, newest first, at most `limit`; of those, older than the
+    /// notice of the number `before`.
+    pub async fn deliveries_to(
+        &self,
+        receiver: Option<&str>,
+        before: Option<i64>,
+        limit: u32,
+    ) -> Result<Vec<Delivery>, StoreError> {
         let rows = query(
             "SELECT id, alert, kind, receiver, state, attempts, last_error, at, done
-             FROM outbox ORDER BY id DESC LIMIT $1",
+             FROM outbox WHERE id < $1 AND ($2 IS NULL OR receiver = $2)
+             ORDER BY id DESC LIMIT $3",
         )
+        .bind(before.unwrap_or(i64::MAX))
+        .bind(receiver)
         .bind(i64::from(limit))
         .fetch_all(self.pool())
         .await?;

@@ -79,6 +79,7 @@ impl Store {
         let mut transaction = self.writer.begin_with("BEGIN IMMEDIATE").await?;
         for statement in [
             "DELETE FROM outbox WHERE alert IN (SELECT value FROM json_each($1))",
+            "DELETE FROM acknowledgements WHERE alert IN (SELECT value FROM json_each($1))",
             "DELETE FROM alerts WHERE id IN (SELECT value FROM json_each($1))",
         ] {
             sqlx::query(statement)

@@ -3,11 +3,12 @@
 use hedgerow_core::effect::{AuditRow, Transition};
 use hedgerow_core::event::Actor;
 use hedgerow_dashboard::backend::{PolicyRevision, RecordQuery};
-use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
+use hedgerow_protocol::ids::{Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyDraft, PolicyScope};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, query};
+use sqlx::{QueryBuilder, Row as _, Sqlite, query};
 
+use super::accounts::millis;
 use super::restore::{counter, moment, parsed, via};
 use super::{Store, StoreError};
 
@@ -46,19 +47,8 @@ impl Store {
 
     /// Lines of the record, newest first, each with its number.
     pub async fn record(&self, wanted: &RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {
-        let dependency = wanted.dependency.as_ref().map(DependencyName::as_str);
-        // A target is a dependency, or a route, which is a dependency, a space and an operation.
-        let rows = query(
-            "SELECT id, at, actor, via, action, target, before_value, after_value, reason
-             FROM audit
-             WHERE id < $1 AND ($2 IS NULL OR target = $2 OR (target > $2 || ' ' AND target < $2 || '!'))
-             ORDER BY id DESC LIMIT $3",
-        )
-        .bind(wanted.before.unwrap_or(i64::MAX))
-        .bind(dependency)
-        .bind(i64::from(wanted.limit))
-        .fetch_all(self.pool())
-        .await?;
+        let mut sql = lines_of(wanted);
+        let rows = sql.build().fetch_all(self.pool()).await?;
         rows.iter()
             .map(|row| Ok((row.try_get("id")?, audit_row(row)?)))
             .collect()
@@ -83,6 +73,42 @@ impl Store {
             .map(|row| parsed("transitions", &route.to_string(), row.try_get("json")?))
             .collect()
     }
+}
+
+/// What is asked for, and nothing else in it: so each filter finds its index.
+fn lines_of(wanted: &RecordQuery) -> QueryBuilder<Sqlite> {
+    let mut sql = QueryBuilder::new(
+        "SELECT id, at, actor, via, action, target, before_value, after_value, reason
+         FROM audit WHERE id < ",
+    );
+    sql.push_bind(wanted.before.unwrap_or(i64::MAX));
+    if let Some(name) = &wanted.dependency {
+        // A target is a dependency, or a route, which is a dependency, a space and an operation.
+        let name = name.as_str();
+        sql.push(" AND (target = ").push_bind(name.to_owned());
+        sql.push(" OR (target > ").push_bind(format!("{name} "));
+        sql.push(" AND target < ").push_bind(format!("{name}!"));
+        sql.push("))");
+    }
+    if let Some(action) = &wanted.action {
+        // It is this, or begins with it and a dot; a slash is what follows a dot.
+        sql.push(" AND (action = ").push_bind(action.clone());
+        sql.push(" OR (action > ").push_bind(format!("{action}."));
+        sql.push(" AND action < ").push_bind(format!("{action}/"));
+        sql.push("))");
+    }
+    if let Some(actor) = &wanted.actor {
+        sql.push(" AND actor = ").push_bind(actor.clone());
+    }
+    if let Some(since) = wanted.since {
+        sql.push(" AND at >= ").push_bind(millis(since));
+    }
+    if let Some(until) = wanted.until {
+        sql.push(" AND at < ").push_bind(millis(until));
+    }
+    sql.push(" ORDER BY id DESC LIMIT ");
+    sql.push_bind(i64::from(wanted.limit));
+    sql
 }
 
 fn revision(row: &SqliteRow) -> Result<PolicyRevision, StoreError> {

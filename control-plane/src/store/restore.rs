@@ -22,6 +22,10 @@ impl Store {
             kills: self.kills().await?,
             modes: self.modes().await?,
             alerts: self.firing_alerts().await?,
+            untold: self.untold().await?,
+            acknowledgements: self.acknowledgements().await?,
+            silences: self.silences().await?,
+            last_silence: self.last_silence().await?,
             points: self.newest_points().await?,
             switchbacks: self.open_switchbacks().await?,
             rollouts: self.rollouts().await?,
@@ -257,7 +261,7 @@ pub(crate) fn parsed<T: DeserializeOwned>(
 }
 
 /// A column that holds one of an enum's names.
-fn named<T: DeserializeOwned>(
+pub(super) fn named<T: DeserializeOwned>(
     table: &'static str,
     row: &str,
     name: String,

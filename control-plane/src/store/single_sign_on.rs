@@ -5,6 +5,7 @@
 
 use hedgerow_core::effect::AuditRow;
 use hedgerow_dashboard::backend::{Operator, Role};
+use sqlx::SqliteConnection;
 
 use super::accounts::{millis, operator, role_name};
 use super::sessions::{self, SessionLimits};
@@ -46,39 +47,24 @@ impl Store {
             .bind(who.identity)
             .fetch_optional(&mut *tx)
             .await?;
-        let name = match known.as_ref().map(operator).transpose()? {
-            Some(known) => {
-                if known.role != who.role {
-                    sqlx::query("UPDATE operators SET role = $2 WHERE name = $1")
-                        .bind(&known.name)
-                        .bind(role_name(who.role))
-                        .execute(&mut *tx)
-                        .await?;
-                    let (before, after) = (role_name(known.role), role_name(who.role));
-                    let line = row("operator.role", &known.name, before, after);
-                    write_audit(&mut tx, &line).await?;
-                }
-                known.name
-            }
-            None => {
-                let line = row("operator.add", who.name, "", role_name(who.role));
-                let added = sqlx::query(
-                    "INSERT INTO operators (name, role, created, sso_identity)
-                     VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING",
-                )
-                .bind(who.name)
-                .bind(role_name(who.role))
-                .bind(millis(line.at))
-                .bind(who.identity)
-                .execute(&mut *tx)
-                .await?
-                .rows_affected();
-                if added == 0 {
-                    return Ok(SignedOn::NameTaken);
-                }
+        let name = if let Some(known) = known.as_ref().map(operator).transpose()? {
+            if known.role != who.role {
+                sqlx::query("UPDATE operators SET role = $2 WHERE name = $1")
+                    .bind(&known.name)
+                    .bind(role_name(who.role))
+                    .execute(&mut *tx)
+                    .await?;
+                let (before, after) = (role_name(known.role), role_name(who.role));
+                let line = row("operator.role", &known.name, before, after);
                 write_audit(&mut tx, &line).await?;
-                who.name.to_owned()
             }
+            known.name
+        } else {
+            let line = row("operator.add", who.name, "", role_name(who.role));
+            if !insert(&mut tx, who, &line).await? {
+                return Ok(SignedOn::NameTaken);
+            }
+            who.name.to_owned()
         };
         let line = row("session.begin", &name, "", role_name(who.role));
         sessions::insert(&mut tx, token_sha256, &name, limits, &line).await?;
@@ -114,4 +100,27 @@ impl Store {
         tx.commit().await?;
         Ok(Some(known.name))
     }
+}
+
+/// Makes the account. False: the name is another one's.
+async fn insert(
+    connection: &mut SqliteConnection,
+    who: Vouched<'_>,
+    line: &AuditRow,
+) -> Result<bool, StoreError> {
+    let added = sqlx::query(
+        "INSERT INTO operators (name, role, created, sso_identity)
+         VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING",
+    )
+    .bind(who.name)
+    .bind(role_name(who.role))
+    .bind(millis(line.at))
+    .bind(who.identity)
+    .execute(&mut *connection)
+    .await?
+    .rows_affected();
+    if added == 1 {
+        write_audit(connection, line).await?;
+    }
+    Ok(added == 1)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use sqlx::SqliteConnection;
 
 use crate::store::minutes::write_minute;
-use crate::store::{Store, StoreError, rollout};
+use crate::store::{Store, StoreError, rollout, silences};
 
 impl Store {
     /// Writes all of it, or nothing, and returns when it is on disk. A newly firing alert gets a
@@ -70,6 +70,11 @@ async fn write_one(
         Record::Transition(transition) => write_transition(connection, transition).await,
         Record::Audit(row) => write_audit(connection, row).await,
         Record::Alert(alert) => write_alert(connection, alert, receivers).await,
+        Record::AlertSilenced(alert) => write_episode(connection, alert, false).await,
+        Record::AlertTold { alert, at } => silences::tell(connection, alert, *at, receivers).await,
+        Record::Silence(silence) => silences::write(connection, silence).await,
+        Record::SilenceEnded { id, at } => silences::end(connection, *id, *at).await,
+        Record::Acknowledged { alert, by } => silences::acknowledge(connection, alert, by).await,
         Record::History { route, point } => write_history(connection, route, point).await,
         Record::Minute { route, minute } => write_minute(connection, route, minute).await,
         Record::Epoch(epoch) => write_epoch(connection, *epoch).await,
@@ -193,9 +198,23 @@ async fn write_alert(
     alert: &AlertState,
     receivers: &[String],
 ) -> Result<(), StoreError> {
+    write_episode(connection, alert, true).await?;
+    match alert.resolved {
+        None => write_firing_notices(connection, alert, alert.since, receivers).await,
+        Some(resolved) => write_resolved_notices(connection, alert, resolved).await,
+    }
+}
+
+/// `told`: whether receivers are told that it begins; nothing that is known of it before changes.
+async fn write_episode(
+    connection: &mut SqliteConnection,
+    alert: &AlertState,
+    told: bool,
+) -> Result<(), StoreError> {
     sqlx::query(
-        "INSERT INTO alerts (id, rule, dependency, operation, replica, summary, since, resolved) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+        "INSERT INTO alerts \
+         (id, rule, dependency, operation, replica, summary, since, resolved, told) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
          ON CONFLICT (id) DO UPDATE SET summary = $6, resolved = $8",
     )
     .bind(&alert.id)
@@ -206,21 +225,20 @@ async fn write_alert(
     .bind(&alert.summary)
     .bind(time(alert.since)?)
     .bind(alert.resolved.map(time).transpose()?)
-    .execute(&mut *connection)
+    .bind(told)
+    .execute(connection)
     .await?;
-    match alert.resolved {
-        None => write_firing_notices(connection, alert, receivers).await,
-        Some(resolved) => write_resolved_notices(connection, alert, resolved).await,
-    }
+    Ok(())
 }
 
 /// The table's key makes a second firing notice of the same episode impossible (P15).
-async fn write_firing_notices(
+pub(super) async fn write_firing_notices(
     connection: &mut SqliteConnection,
     alert: &AlertState,
+    at: Moment,
     receivers: &[String],
 ) -> Result<(), StoreError> {
-    let at = time(alert.since)?;
+    let at = time(at)?;
     let state = json("outbox", alert)?;
     for receiver in receivers {
         sqlx::query(

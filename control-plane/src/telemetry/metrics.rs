@@ -1,10 +1,11 @@
 //! Counters of the process. Those of the fleet are in [`super::fleet`]; together they are every
-//! metric of the crate.
+//! metric of the crate, as [`super::families`] declares them.
 
 use prometheus::{
-    Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder,
+    Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
 };
 
+use super::families as f;
 use super::fleet::FleetCollector;
 use crate::engine::Engine;
 
@@ -31,61 +32,23 @@ pub struct Metrics {
     pub(crate) deliveries: IntCounterVec,
     /// Notices that wait for their receiver.
     pub(crate) notices_waiting: IntGaugeVec,
+    /// Event streams of pages that are open.
+    pub(crate) pages_open: IntGauge,
 }
 
 impl Metrics {
     /// New ones, all 0.
     pub fn new() -> Self {
-        let registry = Registry::new();
-        let counter = |name: &str, help: &str| {
-            IntCounter::new(name, help).expect("the names in this file are valid")
-        };
-        let by = |name: &str, help: &str, label: &str| {
-            IntCounterVec::new(Opts::new(name, help), &[label])
-                .expect("the names in this file are valid")
-        };
-        let ticks = HistogramOpts::new(
-            "hedgerow_controller_tick_seconds",
-            "How long a tick took to decide.",
-        );
         let metrics = Self {
-            tick_seconds: Histogram::with_opts(ticks.buckets(TICK_SECONDS.to_vec()))
-                .expect("the edges in this file ascend"),
-            pushes: counter(
-                "hedgerow_controller_pushes_total",
-                "Sets of directives handed to agents' streams.",
-            ),
-            writes: by(
-                "hedgerow_controller_writes_total",
-                "Writes to the store, by outcome.",
-                "outcome",
-            ),
-            intake_dropped: counter(
-                "hedgerow_controller_intake_dropped_total",
-                "Messages of agents that sent more than allowed, dropped while the engine was busy.",
-            ),
-            streams_refused: by(
-                "hedgerow_controller_streams_refused_total",
-                "Streams and connections of agents refused or ended by the controller, by reason.",
-                "reason",
-            ),
-            deliveries: IntCounterVec::new(
-                Opts::new(
-                    "hedgerow_controller_deliveries_total",
-                    "Attempts to hand a notice to a receiver, by outcome.",
-                ),
-                &["receiver", "outcome"],
-            )
-            .expect("the names in this file are valid"),
-            notices_waiting: IntGaugeVec::new(
-                Opts::new(
-                    "hedgerow_controller_notices_waiting",
-                    "Notices in the outbox that wait for their receiver.",
-                ),
-                &["receiver"],
-            )
-            .expect("the names in this file are valid"),
-            registry,
+            tick_seconds: f::TICK.histogram(TICK_SECONDS),
+            pushes: f::PUSHES.counter(),
+            writes: f::WRITES.counters(),
+            intake_dropped: f::INTAKE_DROPPED.counter(),
+            streams_refused: f::STREAMS_REFUSED.counters(),
+            deliveries: f::DELIVERIES.counters(),
+            notices_waiting: f::NOTICES_WAITING.wholes(),
+            pages_open: f::PAGES_OPEN.whole(),
+            registry: Registry::new(),
         };
         metrics.register(Box::new(metrics.tick_seconds.clone()));
         metrics.register(Box::new(metrics.pushes.clone()));
@@ -94,7 +57,20 @@ impl Metrics {
         metrics.register(Box::new(metrics.streams_refused.clone()));
         metrics.register(Box::new(metrics.deliveries.clone()));
         metrics.register(Box::new(metrics.notices_waiting.clone()));
+        metrics.register(Box::new(metrics.pages_open.clone()));
+        // A rate over a counter that appears at 1 would not see the first failure.
+        for outcome in ["stored", "failed", "no_room"] {
+            metrics.writes.with_label_values(&[outcome]);
+        }
         metrics
+    }
+
+    /// Shows a receiver before anything was sent to it.
+    pub(crate) fn expect_receiver(&self, name: &str) {
+        self.notices_waiting.with_label_values(&[name]);
+        for outcome in ["delivered", "failed", "given_up"] {
+            self.deliveries.with_label_values(&[name, outcome]);
+        }
     }
 
     /// Adds the fleet's figures, read from the newest snapshot at each scrape.

@@ -1,32 +1,32 @@
 //! Notices on their way (P15, B76, B77, B79, S8), to receivers on real sockets.
 
 mod address;
+mod alertmanager;
+pub(crate) mod catch;
+pub(crate) mod kinds;
+mod mail;
+mod people;
+mod post;
+pub(crate) mod program;
 pub(crate) mod sink;
 
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hedgerow_control_plane::alerts::{Delivering, Receiver, deliver};
-use hedgerow_control_plane::store::Store;
-use hedgerow_core::effect::{AlertState, Record};
+use hedgerow_control_plane::alerts::Receiver;
+use hedgerow_core::effect::AlertState;
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::AlertRule;
-use hedgerow_dashboard::backend::Delivery;
 use hedgerow_protocol::ids::RouteKey;
 use sha2::{Digest as _, Sha256};
-use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
 use crate::standing::eventually;
+pub(crate) use post::{Post, brisk};
 use sink::Sink;
 
 /// The 32 bytes `canary-secret-of-thirty-two-byte`.
@@ -41,88 +41,6 @@ fn receiver_at(name: &str, url: &str, allow_private: bool) -> Receiver {
     Receiver::webhook(name, url, &secret.into(), allow_private).unwrap()
 }
 
-/// A store, and a task that delivers from it.
-struct Post {
-    folder: TempDir,
-    store: Store,
-    wake: Arc<Notify>,
-    stop: CancellationToken,
-    task: Option<JoinHandle<()>>,
-}
-
-pub(crate) fn brisk() -> Delivering {
-    let mut settings = Delivering::default();
-    settings.retry_first = Duration::from_millis(20);
-    settings.retry_max = Duration::from_millis(100);
-    settings.timeout = Duration::from_millis(500);
-    settings
-}
-
-async fn open(folder: &Path) -> Store {
-    Store::open(&folder.join("hedgerow.db")).await.unwrap()
-}
-
-impl Post {
-    async fn new(receivers: Vec<Receiver>) -> Self {
-        let folder = TempDir::new().unwrap();
-        let store = open(folder.path()).await;
-        let mut post = Self {
-            folder,
-            store,
-            wake: Arc::default(),
-            stop: CancellationToken::new(),
-            task: None,
-        };
-        post.start(brisk(), receivers);
-        post
-    }
-
-    fn start(&mut self, settings: Delivering, receivers: Vec<Receiver>) {
-        let (store, wake, stop) = (
-            self.store.clone(),
-            Arc::clone(&self.wake),
-            self.stop.clone(),
-        );
-        self.task = Some(tokio::spawn(deliver(
-            settings, store, receivers, wake, stop,
-        )));
-    }
-
-    /// Ends delivery and opens the store again, as a new process would.
-    async fn restart(&mut self, settings: Delivering, receivers: Vec<Receiver>) {
-        self.stop.cancel();
-        if let Some(task) = self.task.take() {
-            task.await.unwrap();
-        }
-        self.store.close().await;
-        self.store = open(self.folder.path()).await;
-        self.stop = CancellationToken::new();
-        self.start(settings, receivers);
-    }
-
-    async fn write(&self, alert: AlertState, receivers: &[&str]) {
-        let receivers: Vec<String> = receivers.iter().map(|&r| r.into()).collect();
-        self.store
-            .write(&[Record::Alert(alert)], &receivers)
-            .await
-            .unwrap();
-        self.wake.notify_one();
-    }
-
-    async fn deliveries(&self) -> Vec<Delivery> {
-        let mut all = self.store.deliveries(1000).await.unwrap();
-        all.reverse();
-        all
-    }
-
-    async fn until_done(&self) {
-        eventually("nothing waits", async || {
-            self.deliveries().await.iter().all(|d| d.state != "waiting")
-        })
-        .await;
-    }
-}
-
 fn firing(episode: &str) -> AlertState {
     AlertState {
         id: episode.into(),
@@ -134,6 +52,17 @@ fn firing(episode: &str) -> AlertState {
         since: Moment::from_millis(jiff::Timestamp::now().as_millisecond() as u64 - 60_000),
         resolved: None,
     }
+}
+
+/// Texts that a service might be called by.
+fn hostile() -> Vec<String> {
+    vec![
+        "<img src=x onerror=alert(1)>".into(),
+        "a\"b'c`d*e*_f_~g~ <!channel> &amp;".into(),
+        "r\u{202E}1\u{2067}\u{2069}".into(),
+        "a\r\nBcc: eve@example.org\r\n.\r\n\0".into(),
+        "Ä".repeat(5_000),
+    ]
 }
 
 fn resolved(alert: &AlertState) -> AlertState {
@@ -329,13 +258,16 @@ async fn p15_a_receiver_that_hangs_delays_no_other_and_no_write() {
     let mut post = Post::new(Vec::new()).await;
     let receivers = vec![
         receiver("silent", silent_at),
+        kinds::made("silent-mail", kinds::email(silent_at.port())),
         receiver("well", well.serve().await),
     ];
     post.restart(settings, receivers).await;
     for episode in ["e1", "e2", "e3"] {
         let alert = firing(episode);
-        post.write(alert.clone(), &["silent", "well"]).await;
-        post.write(resolved(&alert), &["silent", "well"]).await;
+        post.write(alert.clone(), &["silent", "silent-mail", "well"])
+            .await;
+        post.write(resolved(&alert), &["silent", "silent-mail", "well"])
+            .await;
     }
     eventually("the other has all", async || well.taken().len() == 6).await;
     // It has them before the store knows that it has: only that is waited for. What is the silent
@@ -352,7 +284,9 @@ async fn p15_a_receiver_that_hangs_delays_no_other_and_no_write() {
             .all(|state| state == "delivered")
     })
     .await;
-    assert_eq!(states("silent").await, ["waiting"; 6]);
+    for silent in ["silent", "silent-mail"] {
+        assert_eq!(states(silent).await, ["waiting"; 6]);
+    }
     post.task.as_ref().unwrap().abort();
 }
 

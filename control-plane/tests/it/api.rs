@@ -1,6 +1,8 @@
 //! The REST API over a real socket.
 
+mod alerts;
 mod policies;
+mod receivers;
 mod refused;
 mod rollout;
 mod scopes;

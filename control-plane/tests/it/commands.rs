@@ -105,15 +105,10 @@ fn s11_no_command_makes_a_store_beside_the_controllers() {
     }
 }
 
-#[tokio::test]
-async fn accounts_and_tokens_are_listed_and_taken_back_from_the_command_line() {
+/// A store with two people, a program's token and a service's.
+async fn peopled() -> TempDir {
     let folder = TempDir::new().unwrap();
     store(folder.path()).await.close().await;
-    let run = |arguments: &[&str]| {
-        let output = hedgerow(folder.path(), arguments, "");
-        let text = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
-        (output.status.success(), text.concat())
-    };
     for made in [
         &["operator", "add", "ada", "--role", "administrator"][..],
         &["operator", "add", "bob", "--role", "viewer"],
@@ -129,65 +124,50 @@ async fn accounts_and_tokens_are_listed_and_taken_back_from_the_command_line() {
         ],
         &["agent-token", "new", "--service", "shop"],
     ] {
-        let (done, said) = run(made);
+        let (done, said) = run(folder.path(), made);
         assert!(done, "{made:?}: {said}");
     }
-    let (_, people) = run(&["operator", "list"]);
+    folder
+}
+
+/// Whether a command did what it was told, and everything it said.
+fn run(folder: &Path, arguments: &[&str]) -> (bool, String) {
+    let output = hedgerow(folder, arguments, "");
+    let text = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+    (output.status.success(), text.concat())
+}
+
+const WHY: [&str; 2] = ["--reason", "she left"];
+
+#[tokio::test]
+async fn accounts_and_tokens_are_listed_and_taken_back_from_the_command_line() {
+    let folder = peopled().await;
+    let (_, people) = run(folder.path(), &["operator", "list"]);
     assert!(
         people.contains("ada") && people.contains("by link"),
         "{people}"
     );
-    let (_, tokens) = run(&["api-token", "list"]);
+    let (_, tokens) = run(folder.path(), &["api-token", "list"]);
     assert!(
         tokens.contains("ci") && tokens.contains("until 20"),
         "{tokens}"
     );
-    let (_, agents) = run(&["agent-token", "list"]);
+    let (_, agents) = run(folder.path(), &["agent-token", "list"]);
     assert!(
         agents.contains("shop") && agents.contains("since 20"),
         "{agents}"
     );
     let id = agents.split_whitespace().next().unwrap();
-
-    let why = ["--reason", "she left"];
-    for (refused, words) in [
-        (&["operator", "remove", "ada"][..], "--reason"),
-        (
-            &["operator", "remove", "ada", "--reason", " "],
-            "a reason is needed",
-        ),
-        (
-            &["operator", "remove", "ada", why[0], why[1]],
-            "last administrator",
-        ),
-        (
-            &[
-                "operator", "set-role", "ada", "--role", "viewer", why[0], why[1],
-            ],
-            "last administrator",
-        ),
-        (
-            &["operator", "remove", "eve", why[0], why[1]],
-            "no operator",
-        ),
-        (
-            &["agent-token", "revoke", "0123456789ab", why[0], why[1]],
-            "no agents' token",
-        ),
-    ] {
-        let (done, said) = run(refused);
-        assert!(!done && said.contains(words), "{refused:?}: {said}");
-    }
     for done in [
         &["operator", "set-role", "bob", "--role", "administrator"][..],
         &["operator", "remove", "ada"],
         &["api-token", "revoke", "--name", "ci"],
         &["agent-token", "revoke", id],
     ] {
-        let (done, said) = run(&[done, &why].concat());
+        let (done, said) = run(folder.path(), &[done, &WHY].concat());
         assert!(done, "{said}");
     }
-    let (_, left) = run(&["operator", "list"]);
+    let (_, left) = run(folder.path(), &["operator", "list"]);
     assert!(
         !left.contains("ada") && left.contains("administrator"),
         "{left}"
@@ -205,6 +185,39 @@ async fn accounts_and_tokens_are_listed_and_taken_back_from_the_command_line() {
             ("she left", Via::CommandLine)
         );
     }
+}
+
+#[tokio::test]
+async fn s12_the_command_line_needs_a_reason_and_leaves_an_administrator_too() {
+    let folder = peopled().await;
+    let with_reason = |arguments: &[&'static str]| [arguments, &WHY].concat();
+    let demote = ["operator", "set-role", "ada", "--role", "viewer"];
+    for (arguments, words) in [
+        (vec!["operator", "remove", "ada"], "--reason"),
+        (
+            vec!["operator", "remove", "bob", "--reason", " "],
+            "a reason is needed",
+        ),
+        (
+            vec!["operator", "remove", "bob", "--reason", "a\nb"],
+            "U+000A",
+        ),
+        (
+            with_reason(&["operator", "remove", "ada"]),
+            "last administrator",
+        ),
+        (with_reason(&demote), "last administrator"),
+        (with_reason(&["operator", "remove", "eve"]), "no operator"),
+        (
+            with_reason(&["agent-token", "revoke", "0123456789ab"]),
+            "no agents' token",
+        ),
+    ] {
+        let (done, said) = run(folder.path(), &arguments);
+        assert!(!done && said.contains(words), "{arguments:?}: {said}");
+    }
+    let (_, people) = run(folder.path(), &["operator", "list"]);
+    assert_eq!(people.lines().count(), 2, "{people}");
 }
 
 #[tokio::test]

@@ -88,7 +88,52 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "[[receiver]]\nname = \"x\"\nkind = \"carrier-pigeon\"\nurl = \"a\"",
-        &["carrier-pigeon", "webhook"],
+        &["number 1", "carrier-pigeon", "webhook", "email"],
+    ),
+    ("[[receiver]]\nkind = \"slack\"", &["number 1", "name"]),
+    (
+        "[[receiver]]\nname = \"x\"\nkind = \"slack\"",
+        &["number 1", "exactly one of url and url_file"],
+    ),
+    (
+        "[[receiver]]\nname = \"x\"\nkind = \"slack\"\nurl = \"https://h/\"\nrouting_key = \"k\"",
+        &[
+            "number 1",
+            "routing_key: is no key of the kind slack, which takes name",
+            "url_file",
+        ],
+    ),
+    (
+        "[[receiver]]\nname = \"x\"\nkind = \"alertmanager\"\nurl = \"http://h:9093\"\nlabels = { alertname = \"a\" }",
+        &["number 1", "labels", "other than alertname"],
+    ),
+    (
+        "[[receiver]]\nname = \"x\"\nkind = \"pagerduty\"\nrouting_key = \"short\"",
+        &["number 1", "routing_key", "integration key"],
+    ),
+    (
+        "[[receiver]]\nname = \"x\"\nkind = \"pagerduty\"\nrouting_key = \"0123456789abcdef0123456789abcdef\"\nseverity = \"loud\"",
+        &["number 1", "severity", "critical, error, warning, info"],
+    ),
+    (
+        "[[receiver]]\nname = \"x\"\nkind = \"email\"\nhost = \"mail.example\"\nfrom = \"nobody\"\nto = [\"a@example.com\"]",
+        &["number 1", "from", "hedgerow@example.com"],
+    ),
+    (
+        "[[receiver]]\nname = \"x\"\nkind = \"email\"\nhost = \"mail.example\"\nfrom = \"h@example.com\"\nto = []",
+        &["number 1", "to", "1 to 50"],
+    ),
+    (
+        "[[receiver]]\nname = \"x\"\nkind = \"email\"\nhost = \"mail.example\"\nport = 22\nfrom = \"h@example.com\"\nto = \"a@example.com\"",
+        &["number 1", "port", "25, 465, 587"],
+    ),
+    (
+        "[[receiver]]\nname = \"x\"\nkind = \"email\"\nhost = \"10.0.0.1\"\nfrom = \"h@example.com\"\nto = \"a@example.com\"",
+        &["number 1", "host", "allow_private"],
+    ),
+    (
+        "[[receiver]]\nname = \"x\"\nkind = \"email\"\ntls = \"none\"\nusername = \"u\"\npassword = \"p\"",
+        &["number 1", "tls", "not sent readable"],
     ),
     ("[http_tls]\ncertificate = \"a.pem\"", &["key"]),
     (
@@ -226,6 +271,15 @@ fn s09_no_secret_shows_in_an_error_or_in_what_is_printed() {
         format!("[[agent_token]]\nservice = \"shop\"\ntoken = \"{CANARY} with a space\""),
         format!("{receiver}\nkind = \"webhook\""),
         receiver.replace("https://h/", "nothing://h/"),
+        receiver.replace("url = ", "url_file = \"x\"\nurl = "),
+        receiver.replace("webhook", "slack"),
+        receiver
+            .replace("webhook", "pagerduty")
+            .replace("secret", "routing_key"),
+        format!("{receiver}allow_private = \"{CANARY}\""),
+        format!(
+            "[[receiver]]\nname = \"m\"\nkind = \"email\"\nhost = \"h\"\npassword = \"{CANARY}\""
+        ),
         receiver.replace("https://h/", "no address "),
     ] {
         let error = resolve(folder.path(), &text).unwrap_err();
@@ -248,6 +302,42 @@ fn the_command_ends_with_one_line_that_says_what_was_expected() {
     let error = refused(&["login-link", "--store", "missing.db"], folder.path());
     assert!(error.contains("there is no store"), "{error}");
     assert!(!folder.path().join("missing.db").exists());
+}
+
+#[test]
+fn receivers_in_the_manual_and_in_the_example_can_be_used_as_they_are() {
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy");
+    let folder = TempDir::new().unwrap();
+    std::fs::create_dir(folder.path().join("secrets")).unwrap();
+    for (file, secret) in [
+        ("on-call", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"),
+        ("alertmanager", "a-token"),
+        ("slack", "https://hooks.example.com/services/T0/B0/x"),
+        ("pagerduty", "0123456789abcdef0123456789abcdef"),
+        ("mail", "a-password"),
+    ] {
+        std::fs::write(folder.path().join("secrets").join(file), secret).unwrap();
+    }
+    let manual = std::fs::read_to_string(deploy.join("README.md")).unwrap();
+    let in_manual = manual.split("```toml\n[[receiver]]").nth(1).unwrap();
+    let in_manual = format!("[[receiver]]{}", in_manual.split("```").next().unwrap());
+    let example = std::fs::read_to_string(deploy.join("config.example.toml")).unwrap();
+    let (_, in_example) = example.split_once("# [[receiver]]\n").unwrap();
+    let lines: Vec<_> = in_example
+        .lines()
+        .filter_map(|it| it.strip_prefix("# "))
+        .collect();
+    let in_example = format!("[[receiver]]\n{}", lines.join("\n"));
+    for text in [in_manual, in_example] {
+        let settings = resolve(folder.path(), &text).unwrap();
+        let kinds: Vec<_> = settings
+            .receivers
+            .iter()
+            .map(|it| it.kind.as_str())
+            .collect();
+        let all = ["webhook", "alertmanager", "slack", "pagerduty", "email"];
+        assert_eq!(kinds, all);
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hedgerow_control_plane::alerts::Receivers;
 use hedgerow_control_plane::api::{self, ApiState};
 use hedgerow_control_plane::listen::{Bound, HttpLimits, serve_http};
 use hedgerow_dashboard::backend::Role;
@@ -94,6 +95,7 @@ async fn s05_the_api_says_that_the_body_was_too_slow() {
         engine: standing.engine.clone(),
         store: standing.store.clone(),
         auth: standing.auth.clone(),
+        receivers: Receivers::default(),
     };
     let limits = HttpLimits {
         body: Duration::from_millis(500),

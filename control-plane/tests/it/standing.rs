@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hedgerow_control_plane::alerts::Receivers;
 use hedgerow_control_plane::api::{self, ApiState};
 use hedgerow_control_plane::auth::{self, Auth};
 use hedgerow_control_plane::clock::Clock;
@@ -39,6 +40,11 @@ impl Standing {
 
     /// On a store that may have been used before.
     pub(crate) async fn start_in(folder: TempDir) -> Self {
+        Self::start_with(folder, Receivers::default()).await
+    }
+
+    /// With these receivers of alerts.
+    pub(crate) async fn start_with(folder: TempDir, receivers: Receivers) -> Self {
         let store = Store::open(&folder.path().join("hedgerow.db"))
             .await
             .unwrap();
@@ -55,11 +61,13 @@ impl Standing {
         };
         let (engine, running) = Engine::start(parts).await.unwrap();
         let auth = Auth::new(store.clone());
-        let ui = Ui::new(engine.clone(), store.clone(), auth.clone());
+        let ui = Ui::new(engine.clone(), store.clone(), auth.clone(), Metrics::new())
+            .with_receivers(receivers.clone());
         let state = ApiState {
             engine: engine.clone(),
             store: store.clone(),
             auth: auth.clone(),
+            receivers: receivers.clone(),
         };
         let app = hedgerow_dashboard::router(ui.clone(), hedgerow_dashboard::Settings::default())
             .merge(api::router(state));

@@ -2,7 +2,9 @@
 
 use futures::StreamExt as _;
 use hedgerow_control_plane::auth;
-use hedgerow_core::effect::{AlertState, AuditRow, OrderError, Record, Transition};
+use hedgerow_core::effect::{
+    AlertState, AuditRow, OrderError, Record, SilenceDraft, SilenceId, Transition,
+};
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::AlertRule;
@@ -48,6 +50,11 @@ async fn s12_the_role_is_checked_behind_the_pages_too() {
         ui.accept_base(&operator, route.clone(), "x").await,
         ui.start_switchback(&viewer, route.clone(), 10, "x").await,
         ui.stop_switchback(&viewer, route.clone(), "x").await,
+        ui.silence(&viewer, SilenceDraft::default(), "x")
+            .await
+            .map(|_| ()),
+        ui.end_silence(&viewer, SilenceId(1), "x").await,
+        ui.acknowledge(&viewer, "e1", None, "x").await,
     ];
     for refusal in refusals {
         assert!(
@@ -241,4 +248,104 @@ async fn snapshots_are_published_and_end_with_the_controller() {
     assert!(second.tick > first.tick);
     standing.stop().await;
     while snapshots.next().await.is_some() {}
+}
+
+fn line(at: u64, actor: &str, action: &str, target: &str) -> Record {
+    Record::Audit(AuditRow {
+        at: Moment::from_millis(at),
+        actor: Actor {
+            name: actor.into(),
+            via: Via::Api,
+        },
+        action: action.into(),
+        target: target.into(),
+        before: String::new(),
+        after: String::new(),
+        reason: String::new(),
+    })
+}
+
+#[tokio::test]
+async fn u12_the_record_is_filtered_by_who_what_and_when() {
+    let standing = Standing::start().await;
+    let rows = [
+        line(1000, "ada", "policy.set", "cart"),
+        line(2000, "dana", "policy.remove", "cart get"),
+        line(3000, "ada", "policymaker", "cart"),
+        line(4000, "ada", "kill.on", "everything"),
+        line(5000, "ada' OR '1'='1", "policy", "cart"),
+    ];
+    standing.store.write(&rows, &[]).await.unwrap();
+    let all = || RecordQuery {
+        limit: 100,
+        ..RecordQuery::default()
+    };
+    let text = |text: &str| Some(text.to_owned());
+    let at = |ms| Some(Moment::from_millis(ms));
+    #[rustfmt::skip]
+    let table: [(RecordQuery, &[u64]); 9] = [
+        (all(), &[5000, 4000, 3000, 2000, 1000]),
+        (RecordQuery { action: text("policy"), ..all() }, &[5000, 2000, 1000]),
+        (RecordQuery { action: text("policy.set"), ..all() }, &[1000]),
+        (RecordQuery { action: text("poli"), ..all() }, &[]),
+        (RecordQuery { actor: text("ada"), ..all() }, &[4000, 3000, 1000]),
+        (RecordQuery { actor: text("ada' OR '1'='1"), ..all() }, &[5000]),
+        (RecordQuery { since: at(2000), until: at(4000), ..all() }, &[3000, 2000]),
+        (RecordQuery { actor: text("ada"), action: text("policy"), since: at(1), ..all() }, &[1000]),
+        (RecordQuery { dependency: Some(DependencyName::new("cart").unwrap()), until: at(3000), limit: 1, ..all() }, &[2000]),
+    ];
+    for (query, expected) in table {
+        let lines = standing.ui.record(query.clone()).await.unwrap();
+        let found: Vec<_> = lines.iter().map(|(_, row)| row.at.as_millis()).collect();
+        assert_eq!(found, expected, "{query:?}");
+    }
+}
+
+#[tokio::test]
+async fn u12_no_filter_of_the_record_looks_at_every_line() {
+    let standing = Standing::start().await;
+    for (filter, index) in [
+        ("actor = 'ada'", "audit_by_actor"),
+        ("action = 'kill.on'", "audit_by_action"),
+    ] {
+        let sql = format!(
+            "EXPLAIN QUERY PLAN SELECT id FROM audit WHERE id < 1000 AND {filter} \
+             ORDER BY id DESC LIMIT 50"
+        );
+        let plan: Vec<(i64, i64, i64, String)> = sqlx::query_as(sqlx::AssertSqlSafe(sql))
+            .fetch_all(standing.store.pool())
+            .await
+            .unwrap();
+        let used = plan.iter().any(|(_, _, _, detail)| detail.contains(index));
+        assert!(used, "{filter}: {plan:?}");
+    }
+}
+
+#[tokio::test]
+async fn u14_the_process_tells_what_it_holds() {
+    let standing = Standing::start().await;
+    let process = standing.ui.process().await;
+    assert_eq!(process.version, env!("CARGO_PKG_VERSION"));
+    assert!(process.leader);
+    assert!(process.store_bytes.unwrap() > 4096);
+    assert_eq!(process.report_lag_ms, None, "nothing has been reported");
+    assert_eq!(process.open_pages, 0);
+    if cfg!(target_os = "linux") {
+        assert!(process.resident_bytes.unwrap() > 1 << 20);
+    }
+    let alert = Record::Alert(AlertState {
+        id: "e1".into(),
+        rule: AlertRule::HedgeRateHigh,
+        route: RouteKey::new("catalog", "get").unwrap(),
+        replica: None,
+        summary: "12 % > 10 %".into(),
+        since: Moment::from_millis(5),
+        resolved: None,
+    });
+    standing
+        .store
+        .write(&[alert], &["pager".into(), "chat".into()])
+        .await
+        .unwrap();
+    assert_eq!(standing.ui.process().await.outbox_depth, 2);
 }

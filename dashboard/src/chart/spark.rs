@@ -63,7 +63,7 @@ impl Band {
     }
 }
 
-/// The last ten minutes: p99 as a line, the hedge rate as an area under it, off times shaded.
+/// The last quarter of an hour: p99 as a line, the hedge rate as an area under it, off times shaded.
 #[derive(Debug, Clone, Template)]
 #[template(path = "parts/spark.html")]
 pub(crate) struct Spark {
@@ -143,7 +143,7 @@ fn words(p99s: &[f64], rates: &[f64]) -> String {
         let (low, high) = range(&rates);
         parts.push(format!("hedge rate {low} to {high} %"));
     }
-    format!("last 10 minutes: {}", parts.join(", "))
+    format!("last 15 minutes: {}", parts.join(", "))
 }
 
 /// Closed shapes under the hedge rate, one for each stretch without a gap.

@@ -41,13 +41,6 @@ struct AccessPage {
 }
 
 impl AccessPage {
-    /// Names of the roles, each with whether it is the one that is chosen.
-    fn roles(&self, chosen: &str) -> Vec<(&'static str, bool)> {
-        ROLES
-            .map(|it| (role_name(it), role_name(it) == chosen))
-            .to_vec()
-    }
-
     /// What was typed into the form of this act, if it was that form.
     fn was(&self, act: &str) -> Typed {
         if self.typed.act == act {
@@ -56,6 +49,11 @@ impl AccessPage {
             Typed::default()
         }
     }
+}
+
+/// Names of the roles, each with whether it is the one that is chosen.
+fn roles(chosen: &str) -> [(&'static str, bool); 4] {
+    ROLES.map(|it| (role_name(it), role_name(it) == chosen))
 }
 
 #[derive(Debug)]

@@ -62,9 +62,6 @@ pub(crate) fn describe(error: &ActError) -> (StatusCode, &'static str) {
     match error {
         ActError::Forbidden { .. } => (StatusCode::FORBIDDEN, "Not allowed"),
         ActError::Refused(OrderError::Stale { .. }) => (StatusCode::CONFLICT, "Changed meanwhile"),
-        ActError::Refused(OrderError::UnknownRoute(_) | OrderError::UnknownDependency(_)) => {
-            (StatusCode::NOT_FOUND, "Not known")
-        }
         ActError::Refused(OrderError::NoPolicy(_)) => (StatusCode::NOT_FOUND, "Not set"),
         ActError::Refused(OrderError::RolloutBeside { .. }) => {
             (StatusCode::CONFLICT, "Not as things stand")
@@ -72,6 +69,13 @@ pub(crate) fn describe(error: &ActError) -> (StatusCode, &'static str) {
         ActError::Refused(OrderError::PatternInSteps(_)) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "Cannot stand")
         }
+        ActError::Refused(
+            OrderError::UnknownRoute(_)
+            | OrderError::UnknownDependency(_)
+            | OrderError::UnknownAlert(_)
+            | OrderError::UnknownSilence(_),
+        )
+        | ActError::Unknown(_) => (StatusCode::NOT_FOUND, "Not known"),
         ActError::Refused(OrderError::NoRollout(_)) => (StatusCode::NOT_FOUND, "Not under way"),
         ActError::Refused(OrderError::OutOfRange { .. }) => {
             (StatusCode::UNPROCESSABLE_ENTITY, "Out of range")
@@ -81,7 +85,6 @@ pub(crate) fn describe(error: &ActError) -> (StatusCode, &'static str) {
             (StatusCode::UNPROCESSABLE_ENTITY, "A reason is needed")
         }
         ActError::Invalid { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "Cannot stand"),
-        ActError::Unknown(_) => (StatusCode::NOT_FOUND, "Not known"),
         ActError::Reason(_) => (StatusCode::UNPROCESSABLE_ENTITY, "Another reason is needed"),
         ActError::Refused(OrderError::NotPersisted(_)) => {
             (StatusCode::SERVICE_UNAVAILABLE, "Not saved")

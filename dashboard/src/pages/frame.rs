@@ -29,6 +29,7 @@ pub(crate) struct Frame {
     pub(crate) controller: Controller,
     pub(crate) css: &'static str,
     pub(crate) js: &'static str,
+    pub(crate) early: &'static str,
     pub(crate) htmx: &'static str,
     pub(crate) icon: &'static str,
 }
@@ -53,6 +54,7 @@ impl Frame {
             controller: Controller::new(snapshot),
             css: assets::address("app.css"),
             js: assets::address("app.js"),
+            early: assets::address("early.js"),
             htmx: assets::address("vendor/htmx-4.0.1-sse.js"),
             icon: assets::address("icon.svg"),
         }
@@ -66,6 +68,38 @@ impl Frame {
     pub(crate) fn administers(&self) -> bool {
         self.operator.role >= Role::Administrator
     }
+
+    /// The navigation: address, label, whether it is this page, and the key that follows `g`.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let all = [
+            ("/", "Overview", "overview", 'o'),
+            ("/policies", "Policies", "policies", 'p'),
+            ("/agents", "Agents", "agents", 'a'),
+            ("/alerts", "Alerts", "alerts", 'l'),
+            ("/receivers", "Receivers", "receivers", 'v'),
+            ("/record", "Record", "record", 'r'),
+            ("/controller", "Controller", "controller", 'c'),
+            ("/access", "Access", "access", 'x'),
+        ];
+        all.into_iter()
+            .filter(|(_, _, page, _)| *page != "access" || self.administers())
+            .map(|(address, label, page, key)| Entry {
+                address,
+                label,
+                key,
+                here: page == self.current,
+            })
+            .collect()
+    }
+}
+
+/// A page in the navigation.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) address: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) key: char,
+    pub(crate) here: bool,
 }
 
 /// A role's name, in pages and forms.
@@ -133,7 +167,7 @@ impl Kills {
     }
 }
 
-/// How many alerts fire, beside the navigation's word.
+/// How many alerts fire that nobody has taken on, beside the navigation's word.
 #[derive(Debug, Clone, Copy, Template)]
 #[template(
     ext = "html",
@@ -152,6 +186,7 @@ impl AlertCount {
                 .alerts
                 .iter()
                 .filter(|a| a.phase == AlertPhase::Firing)
+                .filter(|a| a.silenced.is_none() && a.acknowledged.is_none())
                 .count(),
         }
     }

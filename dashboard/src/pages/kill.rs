@@ -6,7 +6,7 @@ use axum::extract::{Form, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use hedgerow_core::event::KillScope;
-use hedgerow_core::view::{AgentState, FleetSnapshot};
+use hedgerow_core::view::{AgentState, FleetSnapshot, KillView};
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::{DependencyName, RouteKey};
 use serde::Deserialize;
@@ -22,6 +22,8 @@ use crate::router::App;
 
 /// Agents named that have not confirmed yet; further ones are told by number.
 const PENDING_SHOWN: usize = 50;
+/// Other switches listed; the rest are found by typing their names.
+const OTHERS_SHOWN: usize = 60;
 
 /// What the switch is for, as it stands in the address.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -46,8 +48,10 @@ impl KillQuery {
 }
 
 /// What a scope covers at present.
-#[derive(Debug)]
+#[derive(Debug, Template)]
+#[template(path = "parts/reach.html")]
 struct Reach {
+    engaged: bool,
     routes: usize,
     dependencies: usize,
     agents: usize,
@@ -56,6 +60,7 @@ struct Reach {
 
 impl Reach {
     fn new(snapshot: &FleetSnapshot, scope: &KillScope) -> Self {
+        let engaged = |k: &KillView| k.state.engaged && k.state.scope == *scope;
         let routes: Vec<_> = snapshot
             .routes
             .values()
@@ -64,6 +69,7 @@ impl Reach {
         let mut dependencies: Vec<_> = routes.iter().map(|v| &v.route.dependency).collect();
         dependencies.dedup();
         Self {
+            engaged: snapshot.kills.iter().any(engaged),
             dependencies: dependencies.len(),
             hedging: routes.iter().filter(|v| v.mode.hedges()).count(),
             routes: routes.len(),
@@ -76,6 +82,8 @@ impl Reach {
         }
     }
 }
+
+impl askama::filters::HtmlSafe for Reach {}
 
 fn covers(scope: &KillScope, route: &RouteKey) -> bool {
     match scope {
@@ -149,8 +157,12 @@ struct KillPage {
     reach: Reach,
     progress: Progress,
     engaged: bool,
-    /// Every dependency, to choose one.
+    /// Every dependency's name, to choose one by typing.
+    names: Vec<String>,
+    /// Dependencies with their addresses: those whose switch is engaged, then the first of the
+    /// others.
     others: Vec<(String, String, bool)>,
+    more: usize,
     reason: String,
     problem: Option<String>,
     can_act: bool,
@@ -188,6 +200,12 @@ impl KillPage {
                 .iter()
                 .any(|k| k.state.engaged && k.state.scope == KillScope::Dependency(name.clone()))
         };
+        let mut others: Vec<_> = names
+            .iter()
+            .map(|n| (n.to_string(), kill_address(n), engaged_on(n)))
+            .collect();
+        others.sort_by_key(|(_, _, engaged)| !engaged);
+        others.truncate(OTHERS_SHOWN);
         Self {
             frame: Frame::new(
                 format!("Kill switch for {what}"),
@@ -199,10 +217,9 @@ impl KillPage {
             reach: Reach::new(snapshot, &scope),
             engaged: progress.engaged.is_some(),
             progress,
-            others: names
-                .iter()
-                .map(|n| (n.to_string(), kill_address(n), engaged_on(n)))
-                .collect(),
+            names: names.iter().map(ToString::to_string).collect(),
+            more: names.len().saturating_sub(OTHERS_SHOWN),
+            others,
             reason: String::new(),
             problem: None,
             can_act: viewer.operator.role >= Role::Operator,
@@ -255,10 +272,10 @@ pub(crate) fn fragments(snapshot: &FleetSnapshot, query: &KillQuery) -> Vec<Frag
     query.scope().map_or_else(
         |_| Vec::new(),
         |scope| {
-            vec![Fragment::inner(
-                "progress",
-                &Progress::new(snapshot, &scope),
-            )]
+            vec![
+                Fragment::inner("progress", &Progress::new(snapshot, &scope)),
+                Fragment::inner("reach", &Reach::new(snapshot, &scope)),
+            ]
         },
     )
 }

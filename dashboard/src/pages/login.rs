@@ -20,6 +20,7 @@ use crate::router::App;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bare {
     pub(crate) css: &'static str,
+    pub(crate) early: &'static str,
     pub(crate) icon: &'static str,
 }
 
@@ -27,6 +28,7 @@ impl Bare {
     pub(crate) fn new() -> Self {
         Self {
             css: assets::address("app.css"),
+            early: assets::address("early.js"),
             icon: assets::address("icon.svg"),
         }
     }

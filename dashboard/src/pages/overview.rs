@@ -1,102 +1,55 @@
 //! The overview: what needs a person, then a row for each route, worst first.
 
+mod query;
 mod row;
+mod rows;
+mod start;
+mod turns;
 mod worth;
 
-use std::fmt;
+use std::sync::Arc;
 
 use askama::Template;
 use axum::Extension;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use hedgerow_core::view::FleetSnapshot;
-use hedgerow_protocol::ids::RouteKey;
-use serde::Deserialize;
 
 use super::frame::Frame;
-use super::state::policy_address;
 use crate::backend::Backend;
-use crate::format::{count, url_part};
-use crate::fragment::{Fragment, Partial, html};
+use crate::format::{count, grouped};
+use crate::fragment::{Fragment, Partial, When, html};
 use crate::guard::Viewer;
 use crate::router::App;
-use row::Row;
-use worth::{Needs, rank};
+pub(crate) use query::OverviewQuery;
+use query::{Sort, StateFilter};
+use row::Rendered;
+pub(crate) use rows::RowCache;
+use rows::Rows;
+pub(crate) use start::Start;
+use turns::{Now, Turns};
+use worth::rank;
 
-/// Filter and sort, as they stand in the address.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct OverviewQuery {
-    pub(crate) q: String,
-    pub(crate) sort: String,
-}
-
-/// What rows can be sorted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sort {
-    Worst,
-    Name,
-    Calls,
-    Success,
-    P99,
-    HedgeRate,
-    WinRate,
-}
-
-impl Sort {
-    const ALL: [Self; 7] = [
-        Self::Worst,
-        Self::Name,
-        Self::Calls,
-        Self::Success,
-        Self::P99,
-        Self::HedgeRate,
-        Self::WinRate,
-    ];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Worst => "worst",
-            Self::Name => "name",
-            Self::Calls => "calls",
-            Self::Success => "success",
-            Self::P99 => "p99",
-            Self::HedgeRate => "hedge-rate",
-            Self::WinRate => "win-rate",
-        }
-    }
-
-    /// Anything unknown is the default: an old bookmark still opens.
-    fn parse(text: &str) -> Self {
-        Self::ALL
-            .into_iter()
-            .find(|s| s.as_str() == text)
-            .unwrap_or(Self::Worst)
-    }
-}
-
-impl fmt::Display for Sort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+/// Rows in one message of a stream: a browser works through so many well within a frame or three,
+/// and may draw in between.
+const ROWS_AT_ONCE: usize = 20;
+/// Up to so many rows a page that was away is sent its table whole; beyond, row by row.
+const WHOLE_UP_TO: usize = 100;
+/// A page rendered so many decisions ago at most shows what is sent in turn anyway.
+const FRESH_TICKS: u64 = 5;
 
 /// The part of the overview that is a picture of the fleet.
 #[derive(Debug, Template)]
 #[template(path = "parts/fleet.html")]
 pub(crate) struct Overview {
-    needs: Needs,
-    rows: Vec<Row>,
-    all: usize,
-    agents: usize,
-    /// Dependencies with a policy that no agent has reported yet.
-    waiting: Vec<(String, String)>,
-    q: String,
+    all: Arc<Rows>,
+    /// What the filter leaves, in order.
+    rows: Vec<Arc<Rendered>>,
+    query: OverviewQuery,
     sort: Sort,
     heads: Vec<Head>,
-    /// Why there are no rows, where nothing has reported yet.
-    quiet: bool,
+    start: Start,
 }
 
 /// A heading one can sort by.
@@ -105,7 +58,7 @@ struct Head {
     label: &'static str,
     unit: &'static str,
     address: Option<String>,
-    sorted: bool,
+    sorted: Option<&'static str>,
     numeric: bool,
     explain: &'static str,
 }
@@ -114,69 +67,147 @@ impl askama::filters::HtmlSafe for Overview {}
 
 impl Overview {
     /// Filters and sorts.
-    pub(crate) fn new(snapshot: &FleetSnapshot, query: &OverviewQuery) -> Self {
-        let sort = Sort::parse(&query.sort);
-        let mut rows: Vec<Row> = snapshot
-            .routes
-            .values()
-            .map(|view| Row::new(view, snapshot))
-            .filter(|row| row.matches(&query.q))
+    pub(crate) fn new(all: Arc<Rows>, query: &OverviewQuery, start: Start) -> Self {
+        let sort = query.order();
+        let states = query.states();
+        let mut rows: Vec<Arc<Rendered>> = all
+            .rows
+            .iter()
+            .filter(|row| row.matches(&query.q, states))
+            .cloned()
             .collect();
         rows.sort_by(|a, b| {
             a.key(sort)
                 .total_cmp(&b.key(sort))
                 .then_with(|| a.route.cmp(&b.route))
         });
-        let waiting = snapshot
-            .policies
-            .keys()
-            .filter(|name| !snapshot.routes.keys().any(|r| name.covers(r)))
-            .map(|name| (name.to_string(), policy_address(name)))
-            .collect();
         Self {
-            needs: Needs::new(snapshot),
-            all: snapshot.routes.len(),
-            agents: snapshot.agents.len(),
-            quiet: snapshot.routes.is_empty(),
-            heads: heads(sort, &query.q),
-            q: query.q.clone(),
-            sort,
+            heads: heads(query, sort),
+            query: query.clone(),
+            all,
             rows,
-            waiting,
+            sort,
+            start,
         }
     }
 
-    /// The routes shown, in their order.
-    pub(crate) fn order(&self) -> Vec<RouteKey> {
-        self.rows.iter().map(|row| row.route.clone()).collect()
+    /// Nothing has reported yet.
+    fn quiet(&self) -> bool {
+        self.all.rows.is_empty()
     }
 
-    /// Whether the same routes are shown, in whatever order, and none moved to a graver place.
-    pub(crate) fn same_rows(&self, order: &[RouteKey]) -> bool {
-        let mut mine = self.order();
-        if self.sort == Sort::Worst {
-            return !order.is_empty() && mine == order;
-        }
-        let mut theirs = order.to_vec();
-        mine.sort();
-        theirs.sort();
-        !theirs.is_empty() && mine == theirs
+    /// The rows' ids, in order.
+    fn order(&self) -> String {
+        let ids: Vec<&str> = self.rows.iter().map(|row| row.id.as_str()).collect();
+        ids.join(" ")
     }
 
-    /// One for each row, and the line above them.
-    pub(crate) fn row_fragments(&self) -> Vec<Fragment> {
-        std::iter::once(Fragment::inner("needs", &self.needs))
-            .chain(
-                self.rows
-                    .iter()
-                    .map(|row| Fragment::outer(row.id.clone(), row)),
-            )
+    fn now(&self) -> Vec<Now<'_>> {
+        self.rows
+            .iter()
+            .map(|row| Now {
+                id: &row.id,
+                gist: row.gist,
+                hash: row.hash,
+            })
             .collect()
     }
 
-    /// All of it.
-    pub(crate) fn fleet_fragment(&self) -> Fragment {
-        Fragment::inner("fleet", self)
+    /// Words for how many rows the filter leaves.
+    fn shown(&self) -> String {
+        let plural = |n: usize, one: &str| {
+            let s = if n == 1 { "" } else { "s" };
+            format!("{} {one}{s}", count(n as u64))
+        };
+        let all = self.all.rows.len();
+        if self.rows.len() == all {
+            let agents = plural(self.all.agents, "agent");
+            format!("{}, {agents}", plural(all, "route"))
+        } else {
+            let (some, all) = (grouped(self.rows.len() as u64), grouped(all as u64));
+            format!("{some} of {all} routes")
+        }
+    }
+
+    /// For the heading's rank class in tests and styles: how grave the first row is.
+    fn gravest(&self) -> u8 {
+        let ranks = self.rows.iter().map(|row| row.rank);
+        ranks.min().unwrap_or(rank::CALM)
+    }
+
+    fn states(&self) -> Vec<(&'static str, &'static str, bool)> {
+        let chosen = self.query.states();
+        StateFilter::CHOICES
+            .into_iter()
+            .map(|(it, words)| (it.as_str(), words, it == chosen))
+            .collect()
+    }
+}
+
+/// An open overview: what it asked for, and what it has been sent.
+pub(crate) struct OpenOverview {
+    query: OverviewQuery,
+    start: Start,
+    /// The decision after which the page was rendered.
+    rendered: Option<u64>,
+    /// The rows' order as the page has it, and whether it shows a table at all; None: not known.
+    has: Option<(String, bool)>,
+    turns: Turns,
+}
+
+impl OpenOverview {
+    pub(crate) fn new(query: OverviewQuery, start: Start, rendered: Option<u64>) -> Self {
+        Self {
+            query,
+            start,
+            rendered,
+            has: None,
+            turns: Turns::default(),
+        }
+    }
+
+    /// What is to be sent now, in messages of their own.
+    pub(crate) fn fragments(
+        &mut self,
+        snapshot: &FleetSnapshot,
+        rows: Arc<Rows>,
+    ) -> Vec<Vec<Fragment>> {
+        let overview = Overview::new(rows, &self.query, self.start.clone());
+        let (order, now) = (overview.order(), overview.now());
+        let table = !overview.quiet() && !overview.rows.is_empty();
+        let fresh = self
+            .rendered
+            .is_some_and(|tick| snapshot.tick.abs_diff(tick) <= FRESH_TICKS);
+        let mut first = vec![
+            // Before the rows: the page makes places for those it does not have.
+            Fragment::inner_html("order", order.as_str()),
+            Fragment::inner_html("shown", overview.shown()),
+            Fragment::inner("needs", &overview.all.needs),
+        ];
+        let few = overview.rows.len() <= WHOLE_UP_TO;
+        let whole = match &self.has {
+            None if fresh => {
+                self.turns.shown(&now);
+                false
+            }
+            None => few,
+            Some((before, had)) => *had != table || (few && *before != order),
+        };
+        self.has = Some((order, table));
+        if whole {
+            self.turns.all(&now);
+            first.push(Fragment::inner("fleet", &overview).when(When::Always));
+            return vec![first];
+        }
+        let picked = self.turns.pick(&now);
+        let messages = picked.chunks(ROWS_AT_ONCE).map(|places| {
+            let rows = places.iter().map(|place| &overview.rows[*place]);
+            rows.map(|row| {
+                Fragment::outer_html(row.id.as_str(), row.html.as_str()).when(When::Always)
+            })
+            .collect()
+        });
+        std::iter::once(first).chain(messages).collect()
     }
 }
 
@@ -187,6 +218,7 @@ const LATENCY: &str = "primaries' own latency";
 const HEDGE_RATE: &str = "hedges sent / eligible calls started; thin line: target, thick line: where \
                           a person is called";
 const ACKED: &str = "agents that hold what is wanted, of those that report the route";
+const SPARK: &str = "line: p99; area: hedge rate; shaded: hedging off";
 
 #[rustfmt::skip]
 const COLUMNS: [Column; 13] = [
@@ -202,24 +234,17 @@ const COLUMNS: [Column; 13] = [
     ("Extra", "/s", None, true, "hedges sent a second: the load hedging adds"),
     ("Threshold", "ms", None, true, "how long a call stays unanswered before it may be hedged"),
     ("Acked", "n/m", None, true, ACKED),
-    ("Last 10 min", "", None, false, "line: p99; area: hedge rate; shaded: hedging off"),
+    ("Last 15 min", "", None, false, SPARK),
 ];
 
-fn heads(sort: Sort, q: &str) -> Vec<Head> {
-    let address = |by: Sort| {
-        if q.is_empty() {
-            format!("/?sort={by}")
-        } else {
-            format!("/?q={}&sort={by}", url_part(q))
-        }
-    };
+fn heads(query: &OverviewQuery, sort: Sort) -> Vec<Head> {
     COLUMNS
         .into_iter()
         .map(|(label, unit, by, numeric, explain)| Head {
             label,
             unit,
-            sorted: by == Some(sort),
-            address: by.map(address),
+            sorted: by.filter(|by| *by == sort).map(Sort::way),
+            address: by.map(|by| format!("/?{}", query.address(by))),
             numeric,
             explain,
         })
@@ -239,47 +264,20 @@ pub(crate) async fn page<B: Backend>(
     Extension(viewer): Extension<Viewer>,
     partial: Partial,
     Query(query): Query<OverviewQuery>,
+    headers: HeaderMap,
+    uri: Uri,
 ) -> Response {
     let snapshot = app.backend.snapshot();
-    let overview = Overview::new(&snapshot, &query);
-    let live = format!(
-        "page=overview&q={}&sort={}",
-        url_part(&query.q),
-        overview.sort
-    );
-    let frame = Frame::new("Overview", "overview", &viewer, &snapshot, &live);
+    let start = Start::new(&app.settings, &headers, &uri);
+    let overview = Overview::new(app.rows.of(&snapshot), &query, start);
+    let live = format!("page=overview&{}", query.address(overview.sort));
+    let mut frame = Frame::new("Overview", "overview", &viewer, &snapshot, &live);
+    // Not in the element's id: the same filter is the same stream.
+    frame.live = format!("{}&tick={}", frame.live, snapshot.tick);
     let page = OverviewPage { frame, overview };
     if partial.0 {
         html(StatusCode::OK, &page.as_page())
     } else {
         html(StatusCode::OK, &page)
-    }
-}
-
-/// Words for how many rows the filter leaves.
-impl Overview {
-    fn shown(&self) -> String {
-        if self.q.is_empty() {
-            let plural = |n: usize, one: &str| {
-                let s = if n == 1 { "" } else { "s" };
-                format!("{} {one}{s}", count(n as u64))
-            };
-            format!(
-                "{}, {}",
-                plural(self.all, "route"),
-                plural(self.agents, "agent")
-            )
-        } else {
-            format!("{} of {} routes", self.rows.len(), self.all)
-        }
-    }
-
-    /// For the heading's rank class in tests and styles: how grave the first row is.
-    fn gravest(&self) -> u8 {
-        self.rows
-            .iter()
-            .map(|row| row.rank)
-            .min()
-            .unwrap_or(rank::CALM)
     }
 }

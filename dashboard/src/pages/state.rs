@@ -81,6 +81,11 @@ impl Badge {
         Self::mode(view.mode)
     }
 
+    /// The word it shows.
+    pub(crate) const fn word(self) -> &'static str {
+        self.word
+    }
+
     /// With words of its own.
     pub(crate) const fn new(class: &'static str, word: &'static str) -> Self {
         let shape = match class.as_bytes() {

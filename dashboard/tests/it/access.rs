@@ -11,6 +11,7 @@ fn concrete(path: &str) -> String {
     path.replace("{dependency}", "catalog")
         .replace("{scope}", "catalog")
         .replace("{operation}", "get-item")
+        .replace("{scope}", "catalog%20get-item")
 }
 
 #[tokio::test]
@@ -92,7 +93,7 @@ async fn s07_no_page_carries_code_or_style_and_every_answer_forbids_it() {
             "http://",
             "https://",
         ] {
-            let body = answer.body.replace("http://127.0.0.1:7420", "");
+            let body = answer.body.replace("http://hedgerow.test:7420", "");
             assert!(!body.contains(forbidden), "{path} has {forbidden}");
         }
         assert_eq!(

@@ -17,7 +17,7 @@ use hedgerow_protocol::directive::{Mode, OffReason, Stamp};
 use hedgerow_protocol::ids::{
     DependencyName, Epoch, ModeSequence, ReplicaName, Revision, RouteKey, ZoneName,
 };
-use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft};
+use hedgerow_protocol::policy::{Intent, Policy, PolicyDraft, PolicyScope};
 use hedgerow_protocol::report::{Refusal, Totals};
 
 use crate::{clients, told};
@@ -125,6 +125,33 @@ pub(crate) fn snapshot(seconds: u64) -> FleetSnapshot {
             ..ControllerView::default()
         },
     }
+}
+
+/// With policies by pattern and for one operation beside those of dependencies.
+pub(crate) fn with_wider(mut snapshot: FleetSnapshot) -> FleetSnapshot {
+    let policies = [
+        ("*", 4, Intent::Observe, 0.05),
+        ("pri*", 6, Intent::Hedge, 0.04),
+        ("catalog list", 9, Intent::Hedge, 0.1),
+        ("profile read", 2, Intent::Hedge, 0.03),
+    ];
+    for (scope, revision, intent, budget) in policies {
+        let scope: PolicyScope = scope.parse().unwrap();
+        let draft = PolicyDraft {
+            intent,
+            budget,
+            goal: (scope.operation().is_some()).then_some(0.99),
+            ..PolicyDraft::from(Policy::observing(scope.clone()))
+        };
+        let view = PolicyView {
+            revision: Revision(revision),
+            policy: Policy::try_from(draft).unwrap(),
+            since: Moment::from_millis(START.as_millis() - revision * 90_000_000),
+            rollout: None,
+        };
+        snapshot.policies.insert(scope, view);
+    }
+    snapshot
 }
 
 /// Deterministic noise from -1 to 1.
@@ -581,6 +608,15 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         })
         .collect();
     let last = *course.last().unwrap();
+    // A point each 15 s that is over, of a quarter of an hour.
+    let brief: Vec<Point> = (1..=60)
+        .rev()
+        .map(|i| {
+            let end = at.as_millis() / 15_000 * 15_000;
+            let of = Moment::from_millis(end - i * 15_000);
+            point(story, rate, p50, of, at, seed)
+        })
+        .collect();
     let silent = story == Story::Silent;
     let mut figures = (!silent).then(|| figures(story, &last, rate));
     if let Some(f) = figures.as_mut().filter(|_| !mode_of(story).hedges()) {
@@ -612,6 +648,7 @@ pub(crate) fn view(key: &RouteKey, story: Story, rate: f64, p50: f64, at: Moment
         refusals: Vec::new(),
         replicas: replicas(key, story, rate, p50),
         course: Arc::new(course),
+        brief: Arc::new(brief),
         replica_course: Arc::new(replica_course(&replicas(key, story, rate, p50), story, at)),
         marks: marks(story, at),
         totals: totals(story, rate),

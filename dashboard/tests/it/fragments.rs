@@ -65,6 +65,9 @@ async fn what_a_stream_sends_stands_in_the_page() {
         ),
         ("/alerts", "/live?page=alerts"),
         ("/kill", "/live?page=kill"),
+        ("/policies", "/live?page=policies"),
+        ("/receivers", "/live?page=receivers"),
+        ("/controller", "/live?page=controller"),
         ("/policies/catalog", "/live?page=policy&dependency=catalog"),
     ] {
         let (stage, router) = fleet_pages();

@@ -63,6 +63,10 @@ fn dress(stage: &Stage) {
             revision.actor = actor();
             revision.reason = HOSTILE.into();
         }
+        for receiver in &mut s.receivers {
+            receiver.to = HOSTILE.into();
+            receiver.last_error = Some(HOSTILE.into());
+        }
         let row = AuditRow {
             at: fleet::START,
             actor: actor(),
@@ -101,12 +105,15 @@ async fn s07_hostile_text_is_shown_and_does_nothing_on_every_page() {
     for path in [
         "/",
         "/dependencies/catalog/get-item",
+        "/policies",
         "/dependencies/catalog/get-item?range=6h",
         "/policies/catalog",
         "/kill",
         "/agents",
         "/alerts",
         "/record",
+        "/receivers",
+        "/controller",
     ] {
         harmless(path, &get(&router, path, ADMIN).await.body);
     }
@@ -123,6 +130,10 @@ async fn s07_hostile_text_cannot_break_out_of_the_event_stream() {
         "page=agents",
         "page=alerts",
         "page=kill",
+        "page=policies",
+        "page=policy&dependency=catalog",
+        "page=receivers",
+        "page=controller",
     ] {
         let stream = stream_start(&router, &format!("/live?{query}"), ADMIN, 60).await;
         harmless(query, &stream);

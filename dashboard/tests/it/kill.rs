@@ -26,7 +26,7 @@ async fn u08_it_says_what_it_stops_before_it_stops_anything() {
     assert!(stage.state(|s| s.kills.is_empty()));
     let viewer = get(&router, "/kill", VIEWER).await;
     assert!(viewer.text().contains("needs the role operator"));
-    assert!(!viewer.body.contains("action=\"/kill\""));
+    assert!(!viewer.body.contains("method=\"post\" action=\"/kill\""));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! A controller over values: keeps what it is told, refuses what a real one would.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +12,10 @@ use hedgerow_core::effect::{
 use hedgerow_core::event::{Actor, KillScope, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::rollout::RolloutPlan;
-use hedgerow_core::view::{Acked, FleetSnapshot, KillView, Point, PolicyView, RolloutView};
+use hedgerow_core::view::{
+    Acked, Acknowledgement, AlertView, FleetSnapshot, KillView, Point, PolicyView, RolloutView,
+    SilenceView,
+};
 use hedgerow_core::whatif::{Latencies, Replay};
 use hedgerow_dashboard::backend::{
     AccessChange, AccessChanged, AccessView, ActError, Backend, Delivery, Operator, PolicyRevision,
@@ -22,7 +26,10 @@ use hedgerow_protocol::ids::{Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
 use tokio::sync::watch;
 
-use crate::{doors, fleet, told};
+use crate::{doors, fleet, lately, told};
+
+#[path = "stage/policies.rs"]
+mod policies;
 
 /// Cookies of the people on the stage, each with the role it is named after.
 pub(crate) const VIEWER: &str = "viewer-session";
@@ -36,16 +43,29 @@ pub(crate) const PASSWORD: &str = "correct horse";
 pub(crate) struct Stage {
     published: watch::Sender<Arc<FleetSnapshot>>,
     state: Arc<Mutex<State>>,
+    /// Every stream of snapshots holds a clone of the inner one, and a clone of the stage does not.
+    page: Arc<Arc<()>>,
 }
 
 #[derive(Default)]
 pub(crate) struct State {
+    /// Of catalog's policy, newest first.
     pub(crate) history: Vec<PolicyRevision>,
+    /// Of other policies that were changed here.
+    pub(crate) histories: BTreeMap<PolicyScope, Vec<PolicyRevision>>,
+    /// The store cannot be read.
+    pub(crate) store_away: bool,
     pub(crate) record: Vec<(i64, AuditRow)>,
     pub(crate) kills: Vec<KillState>,
     /// Of the newest policy.
     pub(crate) rollout: Option<RolloutView>,
     pub(crate) link_spent: bool,
+    pub(crate) silences: Vec<SilenceView>,
+    /// Episode, and who works on it.
+    pub(crate) acknowledged: Vec<(String, Acknowledgement)>,
+    /// Names of receivers that were sent a test.
+    pub(crate) tested: Vec<String>,
+    pub(crate) receivers: Vec<ReceiverView>,
     /// Who may come in.
     pub(crate) access: AccessView,
     /// Changes of it that were asked for, each with its reason.
@@ -55,8 +75,6 @@ pub(crate) struct State {
     /// The provider of single sign-on; sign-ins begun there keep the way back.
     pub(crate) sso: Option<String>,
     pub(crate) signed_out: Vec<String>,
-    /// The next reading of the history fails.
-    pub(crate) store_away: bool,
 }
 
 impl Stage {
@@ -87,9 +105,11 @@ impl Stage {
             );
         }
         state.record = told::record();
+        state.receivers = told::receivers(fleet::START);
         Self {
             published: watch::Sender::new(Arc::new(snapshot)),
             state: Arc::new(Mutex::new(state)),
+            page: Arc::default(),
         }
     }
 
@@ -103,18 +123,34 @@ impl Stage {
     }
 
     fn dress(state: &State, snapshot: &mut FleetSnapshot) {
-        if let Some(newest) = state.history.first()
-            && let Some(policy) = newest.policy.clone()
-        {
-            snapshot.policies.insert(
-                policy.scope().clone(),
-                PolicyView {
-                    revision: newest.revision,
-                    policy,
-                    since: newest.at,
-                    rollout: state.rollout.clone(),
-                },
-            );
+        let catalog = catalog();
+        let all = state.histories.iter();
+        for (scope, history) in all.chain([(&catalog, &state.history)]) {
+            let Some(newest) = history.first() else {
+                continue;
+            };
+            let Some(policy) = newest.policy.clone() else {
+                snapshot.policies.remove(scope);
+                continue;
+            };
+            let rollout = state.rollout.clone().filter(|_| *scope == catalog);
+            let view = PolicyView {
+                revision: newest.revision,
+                policy,
+                since: newest.at,
+                rollout,
+            };
+            snapshot.policies.insert(scope.clone(), view);
+        }
+        snapshot.silences.clone_from(&state.silences);
+        for alert in &mut snapshot.alerts {
+            let matching = state.silences.iter().find(|s| matches(s, alert));
+            alert.silenced = matching.map(|s| s.id);
+            let taken = state.acknowledged.iter().rev();
+            alert.acknowledged = taken
+                .filter(|(id, _)| *id == alert.state.id)
+                .map(|(_, by)| by.clone())
+                .next();
         }
         let m = snapshot.agents.len() as u64;
         snapshot.kills = state
@@ -129,6 +165,11 @@ impl Stage {
 
     pub(crate) fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
         read(&mut self.state.lock().unwrap())
+    }
+
+    /// Pages that are open: streams of snapshots that somebody holds.
+    pub(crate) fn open_pages(&self) -> usize {
+        Arc::strong_count(&*self.page) - 1
     }
 
     fn allow(operator: &Operator, needed: Role) -> Result<(), ActError> {
@@ -164,17 +205,42 @@ impl Stage {
     }
 }
 
+fn catalog() -> PolicyScope {
+    fleet::dependency("catalog").into()
+}
+
+fn matches(silence: &SilenceView, alert: &AlertView) -> bool {
+    let (it, state) = (&silence.matches, &alert.state);
+    it.rule.is_none_or(|rule| rule == state.rule)
+        && it
+            .dependency
+            .as_ref()
+            .is_none_or(|name| *name == state.route.dependency)
+        && it
+            .operation
+            .as_ref()
+            .is_none_or(|name| *name == state.route.operation)
+        && it
+            .replica
+            .as_ref()
+            .is_none_or(|name| Some(name) == state.replica.as_ref())
+}
+
 impl Backend for Stage {
     fn snapshot(&self) -> Arc<FleetSnapshot> {
         self.published.borrow().clone()
     }
 
     fn snapshots(&self) -> BoxStream<'static, Arc<FleetSnapshot>> {
-        stream::unfold(self.published.subscribe(), |mut news| async move {
-            news.changed().await.ok()?;
-            let snapshot = news.borrow_and_update().clone();
-            Some((snapshot, news))
-        })
+        let page = Arc::clone(&*self.page);
+        stream::unfold(
+            (self.published.subscribe(), page),
+            |(mut news, page)| async move {
+                news.changed().await.ok()?;
+                let snapshot = news.borrow_and_update().clone();
+                Some((snapshot, (news, page)))
+            },
+        )
         .boxed()
     }
 
@@ -235,40 +301,18 @@ impl Backend for Stage {
         reason: &str,
     ) -> Result<Saved, ActError> {
         Self::allow(operator, Role::Editor)?;
-        if reason.is_empty() {
-            return Err(OrderError::NoReason.into());
+        let scope = policy.scope().clone();
+        if rollout.is_some() && scope.pattern().is_some() {
+            return Err(OrderError::PatternInSteps(scope).into());
         }
-        let saved = self.state(|s| {
-            let current = s.history.first().map_or(Revision(0), |r| r.revision);
-            if let Some(expected) = expected.filter(|e| *e != current) {
-                return Err(OrderError::Stale { expected, current });
-            }
-            if s.history
-                .first()
-                .is_some_and(|r| r.policy.as_ref() == Some(&policy))
-            {
-                return Ok(Saved {
-                    revision: current,
-                    changed: false,
-                });
-            }
-            s.rollout = rollout.map(|plan| {
-                let base = s.history.first().and_then(|it| it.policy.clone()).unwrap();
-                fleet::rollout(&plan, current, base)
-            });
-            let revision = PolicyRevision {
-                revision: current.next(),
-                policy: Some(policy),
-                actor: operator.actor(),
-                reason: reason.into(),
-                at: fleet::START,
-            };
-            s.history.insert(0, revision);
-            Ok(Saved {
-                revision: current.next(),
-                changed: true,
-            })
-        })?;
+        let before = self.revisions(&scope);
+        let base = before.first().and_then(|it| it.policy.clone());
+        let saved = self.write(operator, &scope, Some(policy), expected, reason)?;
+        if saved.changed && scope == catalog() {
+            let current = before.first().map(|it| it.revision).unwrap_or_default();
+            let rollout = rollout.map(|plan| fleet::rollout(&plan, current, base.unwrap()));
+            self.state(|s| s.rollout = rollout);
+        }
         self.republish();
         Ok(saved)
     }
@@ -379,42 +423,49 @@ impl Backend for Stage {
     }
 
     async fn policy_history(&self, scope: &PolicyScope) -> Result<Vec<PolicyRevision>, StoreError> {
-        Ok(self.state(|s| {
-            s.history
-                .iter()
-                .filter(|r| r.policy.as_ref().is_none_or(|it| it.scope() == scope))
-                .cloned()
-                .collect()
-        }))
+        if self.state(|s| s.store_away) {
+            return Err(StoreError("the disk is full".into()));
+        }
+        Ok(self.revisions(scope))
     }
 
     async fn remove_policy(
         &self,
         operator: &Operator,
         scope: PolicyScope,
-        _: Option<Revision>,
+        expected: Option<Revision>,
         reason: &str,
     ) -> Result<Saved, ActError> {
         Self::allow(operator, Role::Editor)?;
-        if reason.is_empty() {
-            return Err(OrderError::NoReason.into());
+        let newest = self.revisions(&scope).into_iter().next();
+        if newest.is_none_or(|it| it.policy.is_none()) {
+            return Err(OrderError::NoPolicy(scope).into());
         }
-        let revision = self.state(|s| s.history.first().map(|it| it.revision));
-        let revision =
-            revision.ok_or(ActError::Unknown(format!("no policy is set for {scope}")))?;
-        self.state(|s| s.history.clear());
-        Ok(Saved {
-            revision: Revision(revision.0 + 1),
-            changed: true,
-        })
+        let saved = self.write(operator, &scope, None, expected, reason)?;
+        self.republish();
+        Ok(saved)
     }
 
-    async fn latencies(&self, _: RouteKey) -> Result<Option<Latencies>, StoreError> {
-        Ok(None)
+    async fn latencies(&self, route: RouteKey) -> Result<Option<Latencies>, StoreError> {
+        let snapshot = self.snapshot();
+        let view = snapshot.routes.get(&route);
+        Ok(view.and_then(|view| lately::latencies(view)))
     }
 
-    async fn replay(&self, _: RouteKey, policy: Policy, _: Duration) -> Result<Replay, StoreError> {
-        Ok(hedgerow_core::whatif::replay(&[], &policy))
+    async fn replay(
+        &self,
+        route: RouteKey,
+        policy: Policy,
+        last: Duration,
+    ) -> Result<Replay, StoreError> {
+        if self.state(|s| s.store_away) {
+            return Err(StoreError("the disk is full".into()));
+        }
+        let snapshot = self.snapshot();
+        let view = snapshot.routes.get(&route);
+        let minutes = view.map(|view| lately::minutes(view, snapshot.at, last));
+        let minutes = minutes.unwrap_or_default();
+        Ok(hedgerow_core::whatif::replay(&minutes, &policy))
     }
 
     async fn history(
@@ -423,7 +474,7 @@ impl Backend for Stage {
         since: Moment,
         points: u32,
     ) -> Result<Vec<Point>, StoreError> {
-        if self.state(|s| std::mem::replace(&mut s.store_away, false)) {
+        if self.state(|s| s.store_away) {
             return Err(StoreError("no answer within 5 s".into()));
         }
         Ok(fleet::history(route, since, self.snapshot().at, points))
@@ -444,50 +495,123 @@ impl Backend for Stage {
     async fn silence(
         &self,
         operator: &Operator,
-        _: SilenceDraft,
+        draft: SilenceDraft,
         reason: &str,
     ) -> Result<SilenceId, ActError> {
         Self::allow(operator, Role::Operator)?;
         if reason.is_empty() {
             return Err(OrderError::NoReason.into());
         }
-        Ok(SilenceId(1))
+        let since = self.snapshot().at;
+        let id = self.state(|s| {
+            let id = SilenceId(s.silences.iter().map(|it| it.id.0).max().unwrap_or(0) + 1);
+            s.silences.push(SilenceView {
+                id,
+                ends: since.plus(draft.lasts),
+                matches: draft,
+                actor: operator.actor(),
+                reason: reason.into(),
+                since,
+            });
+            id
+        });
+        self.republish();
+        Ok(id)
     }
 
     async fn end_silence(
         &self,
         operator: &Operator,
-        _: SilenceId,
-        _: &str,
+        silence: SilenceId,
+        reason: &str,
     ) -> Result<(), ActError> {
-        Self::allow(operator, Role::Operator)
+        Self::allow(operator, Role::Operator)?;
+        if reason.is_empty() {
+            return Err(OrderError::NoReason.into());
+        }
+        let known = self.state(|s| {
+            let before = s.silences.len();
+            s.silences.retain(|it| it.id != silence);
+            s.silences.len() < before
+        });
+        if !known {
+            let problem = format!("no silence {} is in force", silence.0);
+            return Err(ActError::Unknown(problem));
+        }
+        self.republish();
+        Ok(())
     }
 
     async fn acknowledge(
         &self,
         operator: &Operator,
-        _: &str,
-        _: Option<Duration>,
-        _: &str,
+        alert: &str,
+        lasts: Option<Duration>,
+        comment: &str,
     ) -> Result<(), ActError> {
-        Self::allow(operator, Role::Operator)
+        Self::allow(operator, Role::Operator)?;
+        if comment.is_empty() {
+            return Err(OrderError::NoReason.into());
+        }
+        let snapshot = self.snapshot();
+        if !snapshot.alerts.iter().any(|a| a.state.id == alert) {
+            return Err(ActError::Unknown(format!("no alert {alert} is known")));
+        }
+        self.state(|s| {
+            let by = Acknowledgement {
+                actor: operator.actor(),
+                comment: comment.into(),
+                at: snapshot.at,
+                until: lasts.map(|it| snapshot.at.plus(it)),
+            };
+            s.acknowledged.push((alert.to_owned(), by));
+        });
+        self.republish();
+        Ok(())
     }
 
     async fn receivers(&self) -> Result<Vec<ReceiverView>, StoreError> {
-        Ok(Vec::new())
+        Ok(self.state(|s| s.receivers.clone()))
     }
 
-    async fn test_receiver(&self, operator: &Operator, _: &str) -> Result<TestOutcome, ActError> {
+    async fn test_receiver(
+        &self,
+        operator: &Operator,
+        receiver: &str,
+    ) -> Result<TestOutcome, ActError> {
         Self::allow(operator, Role::Operator)?;
-        Ok(TestOutcome {
-            delivered: true,
-            status: "204".into(),
-            took: Duration::from_millis(12),
+        if !self.state(|s| s.receivers.iter().any(|it| it.name == receiver)) {
+            let problem = format!("no receiver {receiver:?} is configured");
+            return Err(ActError::Unknown(problem));
+        }
+        self.state(|s| s.tested.push(receiver.to_owned()));
+        let took = Duration::from_millis(12);
+        Ok(if receiver == "chat" {
+            TestOutcome {
+                delivered: false,
+                status: "connection refused".into(),
+                took,
+            }
+        } else {
+            TestOutcome {
+                delivered: true,
+                status: "204".into(),
+                took,
+            }
         })
     }
 
     async fn process(&self) -> ProcessView {
-        ProcessView::default()
+        ProcessView {
+            version: "0.1.0".into(),
+            name: "hedgerow-1".into(),
+            leader: true,
+            store_bytes: Some(48_300_032),
+            outbox_depth: 1,
+            open_pages: 3,
+            resident_bytes: Some(212_000_000),
+            report_lag_ms: Some(3.4),
+        }
     }
 
     async fn access(&self, operator: &Operator) -> Result<AccessView, ActError> {
@@ -527,16 +651,28 @@ impl Backend for Stage {
     }
 
     async fn record(&self, query: RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {
+        if self.state(|s| s.store_away) {
+            return Err(StoreError("disk I/O error".into()));
+        }
+        let about = |row: &AuditRow| {
+            query.dependency.as_ref().is_none_or(|name| {
+                let name = name.as_str();
+                row.target == name || row.target.starts_with(&format!("{name} "))
+            })
+        };
+        let acts = |row: &AuditRow| {
+            query.action.as_ref().is_none_or(|action| {
+                row.action == *action || row.action.starts_with(&format!("{action}."))
+            })
+        };
         Ok(self.state(|s| {
             s.record
                 .iter()
                 .filter(|(n, _)| query.before.is_none_or(|before| *n < before))
-                .filter(|(_, row)| {
-                    query
-                        .dependency
-                        .as_ref()
-                        .is_none_or(|d| row.target.starts_with(d.as_str()))
-                })
+                .filter(|(_, row)| about(row) && acts(row))
+                .filter(|(_, row)| query.actor.as_ref().is_none_or(|it| row.actor.name == *it))
+                .filter(|(_, row)| query.since.is_none_or(|since| row.at >= since))
+                .filter(|(_, row)| query.until.is_none_or(|until| row.at < until))
                 .take(query.limit as usize)
                 .cloned()
                 .collect()

@@ -4,7 +4,7 @@ use hedgerow_core::effect::{AlertState, AuditRow};
 use hedgerow_core::event::{Actor, Via};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{AlertPhase, AlertRule, AlertView};
-use hedgerow_dashboard::backend::Delivery;
+use hedgerow_dashboard::backend::{Delivery, ReceiverView};
 
 use crate::fleet;
 
@@ -163,6 +163,32 @@ pub(crate) fn deliveries(now: Moment) -> Vec<Delivery> {
             },
         )
         .collect()
+}
+
+/// One that delivers, one that fails, one that was never used.
+pub(crate) fn receivers(now: Moment) -> Vec<ReceiverView> {
+    let view = |name: &str, kind: &str, to: &str| ReceiverView {
+        name: name.into(),
+        kind: kind.into(),
+        to: to.into(),
+        waiting: 0,
+        given_up: 0,
+        delivered: None,
+        last_error: None,
+    };
+    vec![
+        ReceiverView {
+            waiting: 1,
+            given_up: 1,
+            last_error: Some("connection refused; next try in 8 s".into()),
+            ..view("chat", "slack", "hooks.slack.example")
+        },
+        ReceiverView {
+            delivered: Some(ago(now, 20)),
+            ..view("on-call", "pagerduty", "events.pagerduty.example")
+        },
+        view("team-mail", "email", "shop.example"),
+    ]
 }
 
 /// Seconds ago, who, from where, what, on what, before, after, why.

@@ -134,3 +134,33 @@ fn names_say_their_kind_and_are_there_once() {
         assert_eq!(total, family.kind == Kind::Counter, "{}", family.name);
     }
 }
+
+#[test]
+fn the_operators_table_lists_the_families_as_they_are() {
+    let text = include_str!("../../../../deploy/METRICS.md");
+    let rows = text.lines().filter(|line| line.starts_with("| `hedgerow_"));
+    let written: BTreeSet<_> = rows
+        .filter(|row| !row.starts_with("| `hedgerow_controller_"))
+        .map(str::to_owned)
+        .collect();
+    let declared: BTreeSet<_> = FAMILIES
+        .iter()
+        .map(|family| {
+            let kind = match family.kind {
+                Kind::Counter => "counter",
+                Kind::Gauge => "gauge",
+                Kind::Histogram => "histogram",
+            };
+            let labels: Vec<_> = family.labels().map(|it| format!("`{it}`")).collect();
+            let (labels, unit) = (labels.join(", "), family.unit.trim_matches(['{', '}']));
+            let (name, help) = (family.name, family.help);
+            format!("| `{name}` | {kind} | {labels} | {unit} | {help} |")
+        })
+        .collect();
+    let lacks: Vec<_> = declared.difference(&written).collect();
+    let wrongly: Vec<_> = written.difference(&declared).collect();
+    assert!(
+        lacks.is_empty() && wrongly.is_empty(),
+        "{lacks:#?} {wrongly:#?}"
+    );
+}

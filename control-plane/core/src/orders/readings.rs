@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use hedgerow_protocol::ids::DependencyName;
+use hedgerow_protocol::ids::{DependencyName, RouteKey};
 use hedgerow_protocol::units::Ratio;
 
+use crate::alert::duplicates::{Duplicates, OVER};
 use crate::controller::Controller;
 use crate::decide::Utilisation;
 use crate::effect::{Done, OrderError};
@@ -63,9 +64,41 @@ impl Controller {
         Ok(Done::Utilisation)
     }
 
+    /// Takes a server's count of what it executed twice, and puts beside it what was hedged.
+    pub(super) fn take_duplicates(
+        &mut self,
+        now: Moment,
+        route: RouteKey,
+        executed: u64,
+        over: Duration,
+    ) -> Result<Done, OrderError> {
+        let (least, most) = OVER;
+        if !(least..=most).contains(&over) {
+            return Err(OrderError::OutOfRange {
+                field: "over",
+                problem: format!(
+                    "{} s is out of range: expected {} to {}",
+                    over.as_secs_f64(),
+                    least.as_secs(),
+                    most.as_secs()
+                ),
+            });
+        }
+        let Some(known) = self.routes.get_mut(&route) else {
+            return Err(OrderError::UnknownRoute(route));
+        };
+        let reading = Duplicates::read(now, over, executed, &known.sent);
+        known.duplicates = Some(reading);
+        self.publish_route(now, &route);
+        Ok(Done::Utilisation)
+    }
+
     /// Forgets readings that ended long ago.
     pub(crate) fn forget_utilisation(&mut self, now: Moment) {
         self.utilisation
             .retain(|_, reading| now.since(reading.until()) < SAID_FOR);
+        for route in self.routes.values_mut() {
+            route.duplicates = route.duplicates.filter(|it| now.since(it.at) < SAID_FOR);
+        }
     }
 }

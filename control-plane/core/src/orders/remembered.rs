@@ -24,7 +24,8 @@ impl Outcome {
             | Self::Kill(..)
             | Self::Rollout(_)
             | Self::StartSwitchback(..)
-            | Self::StopSwitchback(_) => {}
+            | Self::StopSwitchback(_)
+            | Self::Quiet(_) => {}
         }
     }
 }

@@ -33,6 +33,8 @@ impl Outcome {
                 Done::Route,
             ),
             Self::StopSwitchback(_) => (format!("switchback stopped, by {by}"), Done::Route),
+            // Of no route: nothing is marked.
+            Self::Quiet(it) => (String::new(), it.done()),
         }
     }
 }

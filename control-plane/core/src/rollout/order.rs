@@ -283,7 +283,8 @@ impl Controller {
             Outcome::Release(_)
             | Outcome::AcceptBase(_)
             | Outcome::StartSwitchback(..)
-            | Outcome::StopSwitchback(_) => return,
+            | Outcome::StopSwitchback(_)
+            | Outcome::Quiet(_) => return,
         };
         for scope in ends {
             let watch = self.watches.remove(scope);

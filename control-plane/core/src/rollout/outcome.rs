@@ -113,7 +113,11 @@ impl Orders {
             | Order::AcceptBase { .. }
             | Order::SetUtilisation { .. }
             | Order::StartSwitchback { .. }
-            | Order::StopSwitchback { .. } => false,
+            | Order::StopSwitchback { .. }
+            | Order::SetDuplicates { .. }
+            | Order::Silence(_)
+            | Order::EndSilence { .. }
+            | Order::Acknowledge { .. } => false,
         })
     }
 }
@@ -128,7 +132,8 @@ impl Outcome {
             Self::Release(_)
             | Self::AcceptBase(_)
             | Self::StartSwitchback(..)
-            | Self::StopSwitchback(_) => false,
+            | Self::StopSwitchback(_)
+            | Self::Quiet(_) => false,
         }
     }
 

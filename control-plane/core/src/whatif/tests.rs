@@ -3,6 +3,7 @@ mod goals;
 mod hostile;
 mod lab;
 mod live;
+mod planned;
 mod properties;
 mod replayed;
 

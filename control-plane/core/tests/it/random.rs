@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use hedgerow_core::effect::SilenceDraft;
 use hedgerow_core::event::{ConnectionId, Departure, Event, KillScope, Order};
 use hedgerow_protocol::directive::Mode;
 use hedgerow_protocol::ids::{DependencyName, Incarnation, RouteKey};
@@ -36,6 +37,12 @@ enum Step {
     Release,
     AcceptBase,
     Switchback(bool),
+    /// Of everything, for so many minutes.
+    Silence(u64),
+    /// The oldest there is.
+    EndSilence,
+    /// The first alert there is, for so many minutes.
+    Acknowledge(u64),
     /// In percent; None: taken back.
     Busy(Option<u8>),
     Store(Answers),
@@ -118,6 +125,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (any::<bool>(), any::<bool>()).prop_map(|(all, on)| Step::Kill(all, on)),
         1 => Just(Step::Release),
         1 => Just(Step::AcceptBase),
+        2 => (1..3_u64).prop_map(Step::Silence),
+        1 => Just(Step::EndSilence),
+        1 => (1..3_u64).prop_map(Step::Acknowledge),
         2 => any::<bool>().prop_map(Step::Switchback),
         2 => prop::option::of(50..100_u8).prop_map(Step::Busy),
         4 => answers.prop_map(Step::Store),
@@ -169,9 +179,34 @@ fn take(world: &mut World, step: Step, next: &mut u64) {
             world.tick();
         }
         Step::Restart => world.restart(Duration::from_secs(7)),
+        Step::Silence(_) | Step::EndSilence | Step::Acknowledge(_) => {
+            if let Some(order) = about_alerts(world, step) {
+                world.order(order);
+            }
+        }
         order => {
             world.order(ordered(order));
         }
+    }
+}
+
+/// A step that is a person's order about alerts or silences, where there are any.
+fn about_alerts(world: &World, step: Step) -> Option<Order> {
+    let fleet = world.snapshot();
+    match step {
+        Step::Silence(minutes) => Some(Order::Silence(SilenceDraft {
+            lasts: Duration::from_mins(minutes),
+            ..SilenceDraft::default()
+        })),
+        Step::EndSilence => {
+            let silence = fleet.silences.first()?.id;
+            Some(Order::EndSilence { silence })
+        }
+        Step::Acknowledge(minutes) => Some(Order::Acknowledge {
+            alert: fleet.alerts.first()?.state.id.clone(),
+            lasts: Some(Duration::from_mins(minutes)),
+        }),
+        _ => None,
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hedgerow_core::effect::{
     AlertState, AuditRow, KillState, ModeState, Record, Restored, RestoredPolicy, RestoredRollout,
-    RolloutState, Transition,
+    RolloutState, SilenceId, Transition,
 };
 use hedgerow_core::event::{Event, KillScope, WriteId};
 use hedgerow_core::moment::Moment;
-use hedgerow_core::view::Point;
+use hedgerow_core::view::{Acknowledgement, Point, SilenceView};
 use hedgerow_protocol::directive::{Directive, Mode};
 use hedgerow_protocol::ids::{Epoch, ModeSequence, Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
@@ -42,6 +42,12 @@ pub(crate) struct Store {
     pub(crate) audit: Vec<AuditRow>,
     /// Every notice, in order: what receivers are told.
     pub(crate) notices: Vec<AlertState>,
+    /// Episodes that nobody was told of.
+    pub(crate) untold: BTreeMap<String, AlertState>,
+    pub(crate) acknowledgements: BTreeMap<String, Acknowledgement>,
+    pub(crate) silences: BTreeMap<SilenceId, SilenceView>,
+    /// Silences that were ended.
+    pub(crate) ended: Vec<SilenceId>,
     pub(crate) points: usize,
     /// Minutes kept for replay.
     pub(crate) minutes: Vec<(RouteKey, hedgerow_core::minute::Minute)>,
@@ -64,6 +70,10 @@ impl Default for Store {
             transitions: Vec::new(),
             audit: Vec::new(),
             notices: Vec::new(),
+            untold: BTreeMap::new(),
+            acknowledgements: BTreeMap::new(),
+            silences: BTreeMap::new(),
+            ended: Vec::new(),
             points: 0,
             minutes: Vec::new(),
             newest: BTreeMap::new(),
@@ -144,7 +154,12 @@ impl Store {
                 }
                 Record::Transition(transition) => self.transitions.push(transition),
                 Record::Audit(row) => self.audit.push(row),
-                Record::Alert(state) => self.notices.push(state),
+                record @ (Record::Alert(_)
+                | Record::AlertSilenced(_)
+                | Record::AlertTold { .. }
+                | Record::Silence(_)
+                | Record::SilenceEnded { .. }
+                | Record::Acknowledged { .. }) => self.commit_alert(record),
                 Record::History { route, point } => {
                     self.points += 1;
                     self.newest.insert(route, point);
@@ -171,6 +186,34 @@ impl Store {
             "revision {revision} was stored before"
         );
         revisions.push((revision, policy, at));
+    }
+
+    /// The same, of alerts and silences.
+    fn commit_alert(&mut self, record: Record) {
+        match record {
+            Record::Alert(state) => {
+                // Of its end those are told who were told of the episode.
+                if state.resolved.is_none() || self.untold.remove(&state.id).is_none() {
+                    self.notices.push(state);
+                }
+            }
+            Record::AlertSilenced(state) => {
+                self.untold.insert(state.id.clone(), state);
+            }
+            Record::AlertTold { alert, .. } => {
+                assert!(self.untold.remove(&alert.id).is_some(), "told twice");
+                self.notices.push(alert);
+            }
+            Record::Silence(silence) => {
+                let known = self.silences.insert(silence.id, silence);
+                assert_eq!(known, None, "a number that was used before");
+            }
+            Record::SilenceEnded { id, .. } => self.ended.push(id),
+            Record::Acknowledged { alert, by } => {
+                self.acknowledgements.insert(alert, by);
+            }
+            other => unreachable!("{other:?}"),
+        }
     }
 
     /// A place in a route's order stands for one mode for ever.
@@ -227,7 +270,19 @@ impl Store {
                 .collect(),
             kills: self.kills.values().cloned().collect(),
             modes: self.modes.values().cloned().collect(),
-            alerts: firing.into_values().collect(),
+            alerts: firing
+                .into_values()
+                .chain(self.untold.values().cloned())
+                .collect(),
+            untold: self.untold.keys().cloned().collect(),
+            acknowledgements: self.acknowledgements.clone().into_iter().collect(),
+            silences: self
+                .silences
+                .values()
+                .filter(|it| !self.ended.contains(&it.id))
+                .cloned()
+                .collect(),
+            last_silence: self.silences.keys().last().copied().unwrap_or_default(),
             points: self.newest.clone().into_iter().collect(),
             switchbacks: self.switchbacks(),
             rollouts: self.restored_rollouts(),

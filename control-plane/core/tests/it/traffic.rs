@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hedgerow_protocol::ids::{ReplicaName, RouteKey};
 use hedgerow_protocol::latency::{Histogram, SparseHistogram};
-use hedgerow_protocol::report::{Attempts, Effective, ReplicaReport, RouteReport, Totals};
+use hedgerow_protocol::report::{Attempts, Effective, Refusal, ReplicaReport, RouteReport, Totals};
 use hedgerow_protocol::units::{Budget, Ratio};
 
 /// Calls of one agent in one second, spread evenly over four replicas.
@@ -19,6 +19,10 @@ pub(crate) struct Traffic {
     pub(crate) errors: f64,
     /// Hedges sent, as a share of calls; half of them win.
     pub(crate) hedged: f64,
+    /// Share of these that answer, as fast as most calls; the others are stopped then.
+    pub(crate) answered: f64,
+    /// Calls that the budget refused a hedge, as a share of calls.
+    pub(crate) refused: f64,
     /// All slow calls and errors are the first replica's.
     pub(crate) one_replica: bool,
 }
@@ -30,6 +34,8 @@ impl Traffic {
         slow: 0.05,
         errors: 0.0,
         hedged: 0.0,
+        answered: 1.0,
+        refused: 0.0,
         one_replica: false,
     };
 
@@ -40,6 +46,8 @@ impl Traffic {
     pub(crate) fn totals(self) -> Totals {
         let crossed = self.share(self.slow).max(self.share(self.hedged));
         let hedged = self.share(self.hedged);
+        let mut refused = [0; Refusal::ALL.len()];
+        refused[Refusal::Budget as usize] = self.share(self.refused).min(crossed - hedged);
         Totals {
             started: self.calls,
             finished: self.calls,
@@ -47,6 +55,7 @@ impl Traffic {
             crossed,
             hedged,
             won: hedged / 2,
+            refused,
             hedge_finished: hedged,
             primary_finished: self.calls,
             primary_errors: self.share(self.errors),
@@ -59,13 +68,15 @@ impl Traffic {
     /// The second's part of a report, with totals for the agent's life.
     pub(crate) fn report(self, route: &RouteKey, totals: &Totals) -> RouteReport {
         let slow = self.share(self.slow);
+        let hedged = self.share(self.hedged);
+        let answered = (hedged as f64 * self.answered) as u64;
         RouteReport {
             route: route.clone(),
             totals: *totals,
             primary: self.attempts(self.calls, slow),
             hedge: Attempts {
-                done: histogram(&[(self.usual_ms, self.share(self.hedged))]),
-                censored: SparseHistogram::default(),
+                done: histogram(&[(self.usual_ms, answered)]),
+                censored: histogram(&[(self.usual_ms, hedged - answered)]),
             },
             treated: histogram(&[
                 (self.usual_ms, self.calls - slow),

@@ -59,13 +59,18 @@ impl Store {
                     let into = row.action == QUARANTINED;
                     self.agents.push((row.at, into, row.reason));
                 }
-                // Nobody reads the record here, nothing is replayed, and no policy is rolled out.
+                // Nobody reads the record here, nothing is replayed, no policy is rolled out and
+                // nothing is silenced.
                 Record::Audit(_)
                 | Record::Minute { .. }
                 | Record::Rollout(_)
                 | Record::TrialMode { .. }
-                | Record::RolloutEnded(_) => {}
-                Record::Alert(state) => {
+                | Record::RolloutEnded(_)
+                | Record::Silence(_)
+                | Record::SilenceEnded { .. }
+                | Record::AlertTold { .. }
+                | Record::Acknowledged { .. } => {}
+                Record::Alert(state) | Record::AlertSilenced(state) => {
                     match self.alerts.iter_mut().find(|known| known.id == state.id) {
                         Some(known) => *known = state,
                         None => self.alerts.push(state),
@@ -107,6 +112,7 @@ impl Store {
             switchbacks: Vec::new(),
             rollouts: Vec::new(),
             points: self.points.clone().into_iter().collect(),
+            ..Restored::default()
         }
     }
 }

@@ -161,7 +161,7 @@ mod tests {
         now: Moment::from_millis(1_700_000_000_000),
     };
 
-    fn claims(changed: Value) -> Claims {
+    fn claims(changed: &Value) -> Claims {
         let mut all = json!({
             "iss": "https://id.example.org", "sub": "1234", "aud": "hedgerow",
             "exp": 1_700_000_300, "iat": 1_700_000_000, "nonce": "n-1",
@@ -193,7 +193,7 @@ mod tests {
             (json!({"sub": ""}), Some("sub")),
             (json!({"sub": "x".repeat(256)}), Some("sub")),
         ] {
-            let found = claims(changed.clone()).check(&EXPECTED).err();
+            let found = claims(&changed).check(&EXPECTED).err();
             assert_eq!(found.is_some(), problem.is_some(), "{changed}: {found:?}");
             let words = found.unwrap_or_default();
             assert!(
@@ -244,7 +244,7 @@ mod tests {
             (json!({"realm_access": "sre"}), None),
             (json!({}), None),
         ] {
-            let found = claims(changed.clone()).person(&settings());
+            let found = claims(&changed).person(&settings());
             match role {
                 Some(role) => assert_eq!(found.unwrap().role, role, "{changed}"),
                 None => assert!(
@@ -258,7 +258,7 @@ mod tests {
             ..settings()
         };
         assert_eq!(
-            claims(json!({})).person(&lenient).unwrap().role,
+            claims(&json!({})).person(&lenient).unwrap().role,
             Role::Viewer
         );
     }
@@ -269,12 +269,12 @@ mod tests {
             default_role: Some(Role::Viewer),
             ..settings()
         };
-        let person = claims(json!({})).person(&lenient).unwrap();
+        let person = claims(&json!({})).person(&lenient).unwrap();
         assert_eq!(person.identity, "https://id.example.org 1234");
         assert_eq!(person.name, "ada");
         let by_mail = json!({"preferred_username": null});
         assert_eq!(
-            claims(by_mail).person(&lenient).unwrap().name,
+            claims(&by_mail).person(&lenient).unwrap().name,
             "ada@example.org"
         );
         for (changed, words) in [
@@ -289,10 +289,7 @@ mod tests {
                 "not verified",
             ),
         ] {
-            let error = claims(changed.clone())
-                .person(&lenient)
-                .unwrap_err()
-                .to_string();
+            let error = claims(&changed).person(&lenient).unwrap_err().to_string();
             assert!(error.contains(words), "{changed}: {error}");
         }
     }

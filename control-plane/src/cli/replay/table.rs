@@ -14,15 +14,23 @@ const ROWS: usize = 24;
 /// Characters of a whole bar.
 const BAR: f64 = 20.0;
 
-pub(super) fn text(route: &RouteKey, policy: &Policy, replay: &Replay) -> String {
+/// What a policy asks for: `hedge at p95 within 8 %`.
+pub(super) fn terms(policy: &Policy) -> String {
+    format!(
+        "{} {} within {}",
+        policy.intent().as_str(),
+        aim(policy),
+        percent(policy.budget().get())
+    )
+}
+
+/// The whole of it; `terms`: of the policy it was replayed with.
+pub(super) fn text(route: &RouteKey, terms: &str, replay: &Replay) -> String {
     let mut text = format!(
-        "{route}: {} minutes, {} calls, replayed with {} {} within {}\n\n\
+        "{route}: {} minutes, {} calls, replayed with {terms}\n\n\
          hedged     {} of calls (then: {})\n",
         replay.rows.len(),
         replay.calls,
-        policy.intent().as_str(),
-        aim(policy),
-        percent(policy.budget().get()),
         share(replay.hedge_rate, replay.calls),
         share(replay.hedge_rate_then, replay.calls),
     );

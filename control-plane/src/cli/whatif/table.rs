@@ -93,7 +93,13 @@ pub(super) fn best(goal: &Goal, best: &Advice) -> String {
     )
 }
 
-fn line(text: &mut String, delay: &str, load: &str, latencies: &[String; 5], bars: [&str; 2]) {
+pub(super) fn line(
+    text: &mut String,
+    delay: &str,
+    load: &str,
+    latencies: &[String; 5],
+    bars: [&str; 2],
+) {
     let latencies = latencies.each_ref().map(|latency| format!("{latency:>8}"));
     let line = format!(
         "{delay:>10}  {load:>10}  {}   {}  {}",
@@ -117,7 +123,7 @@ fn left(hedged: Option<Duration>, unhedged: Option<Duration>) -> f64 {
 }
 
 /// A share as a bar, padded to the whole one's width.
-fn bar(share: f64) -> String {
+pub(super) fn bar(share: f64) -> String {
     let eighths = (share.clamp(0.0, 1.0) * BAR * 8.0).round() as usize;
     // What is there is seen.
     let eighths = if share > 0.0 { eighths.max(1) } else { eighths };
@@ -129,7 +135,7 @@ fn bar(share: f64) -> String {
 }
 
 /// To the width of a whole bar.
-fn padded(text: &str) -> String {
+pub(super) fn padded(text: &str) -> String {
     format!("{text:<width$}", width = BAR as usize)
 }
 

@@ -3,6 +3,7 @@
 use hedgerow_dashboard::backend::Role;
 use serde_json::{Value, json};
 
+use crate::logged::Log;
 use crate::standing::Standing;
 
 struct Caller<'a> {
@@ -135,13 +136,11 @@ async fn tokens_are_shown_once_and_open_nothing_once_revoked() {
     assert_eq!(root.get("/api/v1/agent-tokens").await["items"], json!([]));
 }
 
-#[tokio::test]
-async fn bodies_and_queries_that_cannot_stand_are_refused_by_their_fields() {
-    let standing = Standing::start().await;
-    let token = standing.token("root", Role::Administrator).await;
-    let standing = &standing;
-    let root = Caller { standing, token };
-    for (method, path, body, status, words) in [
+/// Method, path, body, and the status and words it is refused with.
+type Refused = (&'static str, &'static str, Value, u16, &'static str);
+
+fn refused() -> Vec<Refused> {
+    vec![
         ("post", "operators", json!({}), 422, "name: is missing"),
         (
             "post",
@@ -206,11 +205,83 @@ async fn bodies_and_queries_that_cannot_stand_are_refused_by_their_fields() {
             400,
             "expected limit=1 to 1000",
         ),
-    ] {
+    ]
+}
+
+#[tokio::test]
+async fn bodies_and_queries_that_cannot_stand_are_refused_by_their_fields() {
+    let standing = Standing::start().await;
+    let token = standing.token("root", Role::Administrator).await;
+    let standing = &standing;
+    let root = Caller { standing, token };
+    for (method, path, body, status, words) in refused() {
         let (got, problem) = root.send(method, &format!("/api/v1/{path}"), body).await;
         assert_eq!(got, status, "{method} {path}: {problem}");
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(words), "{method} {path}: {detail}");
     }
     assert_eq!(standing.count("SELECT count(*) FROM operators").await, 0);
+}
+
+#[tokio::test]
+async fn s09_what_is_made_shows_in_no_log_and_no_other_answer() {
+    let log = Log::default();
+    let _guard = log.capture();
+    let standing = Standing::start().await;
+    let token = standing.token("root", Role::Administrator).await;
+    let session = standing.session("ada", Role::Administrator).await;
+    let root = Caller {
+        standing: &standing,
+        token,
+    };
+    let mut secrets = Vec::new();
+    for (path, body) in [
+        (
+            "operators",
+            json!({"name": "bob", "role": "viewer", "reason": "x"}),
+        ),
+        ("operators/bob/link", json!({"reason": "x"})),
+        (
+            "tokens",
+            json!({"name": "ci", "role": "viewer", "days": 7, "reason": "x"}),
+        ),
+        ("agent-tokens", json!({"service": "shop", "reason": "x"})),
+    ] {
+        let (status, made) = root.send("post", &format!("/api/v1/{path}"), body).await;
+        assert_eq!(status, 201, "{made}");
+        let secret = made["link"].as_str().or(made["token"].as_str()).unwrap();
+        secrets.push(secret.rsplit('=').next().unwrap().to_owned());
+    }
+    let form = "act=add-token&name=bot&role=viewer&days=7&reason=x";
+    let made = standing
+        .request("post", "/access")
+        .header("cookie", format!("hedgerow_session={session}"))
+        .header("origin", format!("http://{}", standing.address))
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(form);
+    let page = made.send().await.unwrap().text().await.unwrap();
+    let (_, rest) = page.split_once("value=\"hgr_").unwrap();
+    secrets.push(format!("hgr_{}", rest.split('"').next().unwrap()));
+    let mut shown = String::new();
+    for path in [
+        "/access",
+        "/record",
+        "/",
+        "/api/v1/operators",
+        "/api/v1/tokens",
+        "/api/v1/agent-tokens",
+        "/api/v1/audit",
+    ] {
+        let request = standing
+            .request("get", path)
+            .header("cookie", format!("hedgerow_session={session}"));
+        shown += &request.send().await.unwrap().text().await.unwrap();
+    }
+    let log = log.text();
+    assert!(shown.contains("agent_token.new") && shown.contains("bot"));
+    for secret in secrets {
+        assert!(secret.len() > 40, "{secret}");
+        assert!(!log.contains(&secret), "the log holds {secret}");
+        assert!(!shown.contains(&secret), "an answer holds {secret}");
+    }
 }

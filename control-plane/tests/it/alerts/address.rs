@@ -1,12 +1,21 @@
 //! What a receiver's address and answer can and cannot do (S8, S9).
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hedgerow_control_plane::config::{ReceiverKind, TlsFiles};
+use hedgerow_control_plane::listen::{Bound, HttpLimits, PemPair, serve_http};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
 
+use super::catch::Catch;
+use super::kinds::{alertmanager, email, made, made_with, pagerduty, slack, webhook};
+use super::mail::certificate;
 use super::sink::Sink;
-use super::{KEY, Post, firing, receiver, receiver_at};
+use super::{KEY, Post, brisk, firing, receiver, receiver_at};
 use crate::logged::Log;
 use crate::standing::eventually;
 
@@ -90,4 +99,100 @@ async fn s08_s09_a_failed_notice_shows_neither_secret_nor_address_nor_answer() {
         !deliveries.contains(&address.port().to_string()),
         "{deliveries}"
     );
+}
+
+#[tokio::test]
+async fn s08_s09_no_kind_connects_inside_follows_a_redirect_or_shows_a_secret() {
+    let (inside, sink) = (Catch::start().await, Catch::start().await);
+    let target = format!("http://{}/", inside.address);
+    sink.answers(move |_| {
+        let location = [("location", target.clone())];
+        (StatusCode::TEMPORARY_REDIRECT, location, "canary-answer").into_response()
+    });
+    let named = format!("localhost:{}", sink.address.port());
+    let log = Log::default();
+    let _guard = log.capture();
+    let strict = [
+        ("alertmanager", alertmanager(&named)),
+        ("slack", slack(&named)),
+        ("pagerduty", pagerduty(&named)),
+        ("email", email(sink.address.port())),
+    ];
+    let mut receivers: Vec<_> = strict
+        .into_iter()
+        .map(|(name, kind)| made_with(name, kind, false, None))
+        .collect();
+    receivers.extend([
+        made("alertmanager-sent-on", alertmanager(sink.address)),
+        made("slack-sent-on", slack(sink.address)),
+        made("pagerduty-sent-on", pagerduty(sink.address)),
+        made("webhook-sent-on", webhook(sink.address)),
+    ]);
+    let names: Vec<String> = receivers.iter().map(|it| it.name().to_owned()).collect();
+    assert!(
+        !format!("{receivers:?}").contains("canary"),
+        "{receivers:?}"
+    );
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let post = Post::new(receivers).await;
+    post.write(firing("e1"), &names).await;
+    eventually("all were tried", async || {
+        let all = post.deliveries().await;
+        all.iter().all(|it| it.last_error.is_some())
+    })
+    .await;
+    for delivery in post.deliveries().await {
+        let (receiver, error) = (delivery.receiver, delivery.last_error.unwrap());
+        if receiver.ends_with("sent-on") {
+            assert_eq!(error, "answered 307", "{receiver}");
+        } else {
+            assert!(error.contains("allow_private"), "{receiver}: {error}");
+        }
+    }
+    assert!(inside.caught().is_empty());
+    assert!(!log.text().contains("canary"), "{}", log.text());
+}
+
+#[tokio::test]
+async fn s09_an_https_receiver_has_to_be_certified_by_an_authority_that_is_known() {
+    let folder = TempDir::new().unwrap();
+    let (certificate, key, pem) = certificate(&folder);
+    let tls = TlsFiles {
+        certificate: certificate.into(),
+        key: key.into(),
+    };
+    let catch = Catch::start().await;
+    let bound = Bound::new("127.0.0.1:0".parse().unwrap(), "a test")
+        .await
+        .unwrap();
+    let port = bound.address().port();
+    tokio::spawn(serve_http(
+        bound,
+        Some(PemPair::read(&tls).unwrap()),
+        catch.router(),
+        HttpLimits::default(),
+        CancellationToken::new(),
+    ));
+    let kind = || ReceiverKind::Slack {
+        url: format!("https://localhost:{port}/canary-path").into(),
+    };
+    let known = made_with("known", kind(), true, Some(pem));
+    let mut settings = brisk();
+    settings.timeout = Duration::from_secs(10);
+    let mut post = Post::new(Vec::new()).await;
+    post.restart(settings, vec![known, made("stranger", kind())])
+        .await;
+    post.write(firing("e1"), &["known", "stranger"]).await;
+    eventually("both were tried", async || {
+        let all = post.deliveries().await;
+        all[0].state == "delivered" && all[1].last_error.is_some()
+    })
+    .await;
+    let error = post.deliveries().await[1].last_error.clone().unwrap();
+    assert!(
+        error.contains("certificate") && error.contains("ca_file"),
+        "{error}"
+    );
+    assert_eq!(catch.taken().len(), 1);
+    post.stop().await;
 }

@@ -18,6 +18,7 @@ use super::{errors, problem};
 use crate::running::{Running, SHOP_TOKEN, hedging, route};
 
 const UTILISATION: &str = "/api/v1/dependencies/catalog/utilisation";
+const DUPLICATES: &str = "/api/v1/routes/catalog/get/duplicates";
 const SWITCHBACK: &str = "/api/v1/routes/catalog/get/switchback";
 
 /// A controller, an agent whose calls are hedged, and a way to ask.
@@ -141,6 +142,35 @@ async fn a_utilisation_told_over_the_api_cuts_the_budget_for_as_long_as_it_holds
     steered
         .until("taken back", |it| it.utilisation.is_none())
         .await;
+    steered.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_executed_twice_is_put_beside_the_hedges_or_refused_with_the_field() {
+    let steered = Steered::start().await;
+    let body = json!({"executed": 3, "over_s": 10});
+    let answer = steered.send(Method::PUT, DUPLICATES, &body).await;
+    assert_eq!(answer.status(), 200);
+    let told: Value = answer.json().await.unwrap();
+    assert_eq!(
+        (&told["executed"], &told["over_ms"]),
+        (&json!(3), &json!(10_000.0))
+    );
+    assert_eq!(steered.route().await["duplicates"], told);
+    for (body, field) in [
+        (json!({"executed": -1, "over_s": 10}), "executed"),
+        (json!({"over_s": 10}), "executed"),
+        (json!({"executed": 3, "over_s": 9}), "over_s"),
+        (json!({"executed": 3, "over_s": 301}), "over_s"),
+        (json!({"executed": 3}), "over_s"),
+        (json!({"executed": 3, "over_s": 10, "hedges": 1}), "hedges"),
+    ] {
+        let answer = steered.send(Method::PUT, DUPLICATES, &body).await;
+        let problem = problem(answer, 422).await;
+        assert_eq!(errors(&problem)[0].0, field, "{body}");
+    }
+    let nowhere = "/api/v1/routes/catalog/put/duplicates";
+    problem(steered.send(Method::PUT, nowhere, &body).await, 404).await;
     steered.stop().await;
 }
 

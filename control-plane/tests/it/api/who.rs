@@ -181,10 +181,16 @@ fn acts() -> Vec<(&'static str, &'static str, Value, Role, u16)> {
     const ADVANCE: &str = "/api/v1/policies/catalog/rollout/advance";
     const REVERT: &str = "/api/v1/policies/catalog/revert";
     const BUSY: &str = "/api/v1/dependencies/search/utilisation";
+    const TWICE: &str = "/api/v1/routes/catalog/get/duplicates";
+    const SILENCE: &str = "/api/v1/silences/77";
+    const ACKNOWLEDGE: &str = "/api/v1/alerts/none/acknowledge";
     let policy = json!({"intent": "hedge", "reason": "test"});
     let kill = json!({"scope": "everything", "engaged": true, "reason": "test"});
     let busy = json!({"utilisation": 0.5, "valid_s": 60});
     let revert = json!({"revision": 1, "reason": "test"});
+    let twice = json!({"executed": 3, "over_s": 60});
+    let silence = json!({"minutes": 5, "reason": "test"});
+    let comment = json!({"comment": "test"});
     let reason = || json!({"reason": "test"});
     vec![
         ("put", "/api/v1/policies/catalog", policy, Role::Editor, 200),
@@ -253,6 +259,10 @@ fn acts() -> Vec<(&'static str, &'static str, Value, Role, u16)> {
             Role::Administrator,
             404,
         ),
+        ("put", TWICE, twice, Role::Operator, 404),
+        ("post", "/api/v1/silences", silence, Role::Operator, 200),
+        ("delete", SILENCE, reason(), Role::Operator, 404),
+        ("post", ACKNOWLEDGE, comment, Role::Operator, 404),
     ]
 }
 

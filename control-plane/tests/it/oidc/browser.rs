@@ -58,7 +58,8 @@ impl Browser {
             assert!(cookie.contains(part), "{cookie}");
         }
         let value = cookie.split(';').next().unwrap();
-        self.kept = value.strip_prefix("hedgerow_sso=").unwrap().to_owned();
+        let kept = value.strip_prefix("hedgerow_sso=").unwrap();
+        kept.clone_into(&mut self.kept);
         answer.headers()["location"]
             .to_str()
             .unwrap()

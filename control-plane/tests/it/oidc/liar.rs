@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use super::browser::field;
 
 pub(super) struct Key {
-    pub(super) key: EncodingKey,
+    pub(super) private: EncodingKey,
     pub(super) algorithm: Algorithm,
     pub(super) public: Value,
 }
@@ -33,7 +33,7 @@ impl Key {
         let (x, y) = pair.public_key_raw()[1..].split_at(32);
         let [x, y] = [x, y].map(|it| URL_SAFE_NO_PAD.encode(it));
         Self {
-            key: EncodingKey::from_ec_der(&pair.serialize_der()),
+            private: EncodingKey::from_ec_der(&pair.serialize_der()),
             algorithm: Algorithm::ES256,
             public: json!({"kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": id}),
         }
@@ -43,7 +43,7 @@ impl Key {
         let pair = KeyPair::generate_for(&PKCS_ED25519).unwrap();
         let x = URL_SAFE_NO_PAD.encode(pair.public_key_raw());
         Self {
-            key: EncodingKey::from_ed_der(&pair.serialize_der()),
+            private: EncodingKey::from_ed_der(&pair.serialize_der()),
             algorithm: Algorithm::EdDSA,
             public: json!({"kty": "OKP", "crv": "Ed25519", "x": x, "kid": id, "use": "sig"}),
         }
@@ -52,7 +52,7 @@ impl Key {
     pub(super) fn sign(&self, id: &str, claims: &Value) -> String {
         let mut header = Header::new(self.algorithm);
         header.kid = Some(id.into());
-        encode(&header, claims, &self.key).unwrap()
+        encode(&header, claims, &self.private).unwrap()
     }
 }
 

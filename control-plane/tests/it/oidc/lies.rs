@@ -221,6 +221,30 @@ async fn s11_coming_back_is_limited_by_address() {
 }
 
 #[tokio::test]
+async fn s11_somebody_without_a_role_is_limited_by_account_too() {
+    let liar = Liar::start().await;
+    let key = Key::p256("k");
+    liar.says.lock().keys = vec![key.public.clone()];
+    let running = controller(&liar.issuer, "").await;
+    let mut browser = Browser::at(&running);
+    let mut tries = 0;
+    loop {
+        let address = browser.begin("/").await;
+        let claims = changed(liar.claims(&address), &json!({"roles": "retired"}));
+        liar.gives(&address, &key.sign("k", &claims));
+        let answer = browser.back("canary-code", &field(&address, "state")).await;
+        match answer.status().as_u16() {
+            403 => tries += 1,
+            429 => break,
+            other => panic!("{other}"),
+        }
+        assert!(tries < 30, "only the address was limited");
+    }
+    assert!(tries >= 10, "{tries}");
+    running.app.stop().await;
+}
+
+#[tokio::test]
 async fn s09_nothing_of_a_sign_in_shows_in_log_page_metric_or_record() {
     let log = Log::default();
     let _guard = log.capture();

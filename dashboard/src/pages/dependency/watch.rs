@@ -78,6 +78,11 @@ impl Watched {
         }
     }
 
+    /// What the page is about.
+    pub(crate) fn route(&self) -> &RouteKey {
+        &self.route
+    }
+
     /// Lines of the record, alerts and changes of mode since the range's beginning.
     pub(super) async fn told<B: Backend>(
         &mut self,

@@ -1,9 +1,11 @@
 //! What is grave and what is not: the order of rows, and the line that says what needs a person.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use askama::Template;
 use askama::filters::HtmlSafe;
 use hedgerow_core::event::KillScope;
-use hedgerow_core::view::{AgentState, AlertPhase, AlertRule, FleetSnapshot, RouteView};
+use hedgerow_core::view::{AgentState, AlertPhase, AlertRule, AlertView, FleetSnapshot, RouteView};
 use hedgerow_protocol::directive::{Mode, OffReason};
 use hedgerow_protocol::ids::RouteKey;
 
@@ -25,29 +27,60 @@ pub(super) mod rank {
     pub(crate) const CALM: u8 = 5;
 }
 
-/// A route's place in the order. Figures that change every second are not in it, so that rows stay
-/// where they are while nothing happens.
-pub(super) fn rank_of(view: &RouteView, snapshot: &FleetSnapshot) -> u8 {
-    let alert = |phase| {
-        snapshot
-            .alerts
-            .iter()
-            .any(|a| a.phase == phase && a.state.route == view.route)
-    };
-    match view.mode {
-        Mode::Off(OffReason::KillSwitch) => rank::KILLED,
-        Mode::Off(OffReason::Policy) => rank::CALM,
-        Mode::Off(_) => rank::FAULT,
-        Mode::Probing(_) => rank::PROBING,
-        _ if alert(AlertPhase::Firing) => rank::FAULT,
-        _ if alert(AlertPhase::Pending)
-            || !view.refusals.is_empty()
-            || view.replicas.iter().any(|r| r.named.is_some()) =>
-        {
-            rank::WARN
+/// What there is to say of routes besides what their views say, found once for all of them.
+#[derive(Debug)]
+pub(super) struct Standing<'a> {
+    alerts: BTreeMap<&'a RouteKey, Vec<&'a AlertView>>,
+}
+
+impl<'a> Standing<'a> {
+    pub(super) fn new(snapshot: &'a FleetSnapshot) -> Self {
+        let mut alerts: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for alert in &snapshot.alerts {
+            if alert.phase != AlertPhase::Resolved {
+                alerts.entry(&alert.state.route).or_default().push(alert);
+            }
         }
-        _ if view.figures.is_none() || view.words.starts_with("no effect") => rank::DULL,
-        Mode::Observing | Mode::On => rank::CALM,
+        Self { alerts }
+    }
+
+    fn alerts_of(&self, view: &RouteView) -> &[&'a AlertView] {
+        self.alerts.get(&view.route).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether an alert fires, or is about to.
+    pub(super) fn alerts_on(&self, view: &RouteView) -> bool {
+        !self.alerts_of(view).is_empty()
+    }
+
+    /// Rules that fire, or are about to, where the row does not say why already.
+    pub(super) fn rules_of(&self, view: &RouteView) -> Vec<&'static str> {
+        if view.mode.reason().is_some() {
+            return Vec::new();
+        }
+        let rules = self.alerts_of(view).iter().map(|a| a.state.rule.as_str());
+        rules.collect()
+    }
+
+    /// A route's place in the order. Figures that change every second are not in it, so that rows
+    /// stay where they are while nothing happens.
+    pub(super) fn rank_of(&self, view: &RouteView) -> u8 {
+        let alert = |phase| self.alerts_of(view).iter().any(|a| a.phase == phase);
+        match view.mode {
+            Mode::Off(OffReason::KillSwitch) => rank::KILLED,
+            Mode::Off(OffReason::Policy) => rank::CALM,
+            Mode::Off(_) => rank::FAULT,
+            Mode::Probing(_) => rank::PROBING,
+            _ if alert(AlertPhase::Firing) => rank::FAULT,
+            _ if alert(AlertPhase::Pending)
+                || !view.refusals.is_empty()
+                || view.replicas.iter().any(|r| r.named.is_some()) =>
+            {
+                rank::WARN
+            }
+            _ if view.figures.is_none() || view.words.starts_with("no effect") => rank::DULL,
+            Mode::Observing | Mode::On => rank::CALM,
+        }
     }
 }
 
@@ -92,20 +125,26 @@ impl Needs {
     }
 }
 
+/// Alerts that nobody has taken on yet, and how many there are besides.
 fn alerts(snapshot: &FleetSnapshot, items: &mut Vec<Need>) {
-    let firing = snapshot
+    let firing: Vec<_> = snapshot
         .alerts
         .iter()
-        .filter(|a| a.phase == AlertPhase::Firing);
-    let inhibited = |route: &RouteKey| {
-        snapshot.alerts.iter().any(|a| {
-            a.phase == AlertPhase::Firing
-                && a.state.rule == AlertRule::SharedSlowdown
-                && a.state.route == *route
-        })
-    };
+        .filter(|a| a.phase == AlertPhase::Firing)
+        .collect();
+    let shared: BTreeSet<&RouteKey> = firing
+        .iter()
+        .filter(|a| a.state.rule == AlertRule::SharedSlowdown)
+        .map(|a| &a.state.route)
+        .collect();
+    let mut taken = 0;
     for alert in firing {
-        if alert.state.rule == AlertRule::HedgingDisabled && inhibited(&alert.state.route) {
+        // A shared slowdown is why it is off: told once.
+        if alert.state.rule == AlertRule::HedgingDisabled && shared.contains(&alert.state.route) {
+            continue;
+        }
+        if alert.silenced.is_some() || alert.acknowledged.is_some() {
+            taken += 1;
             continue;
         }
         items.push(Need {
@@ -114,6 +153,15 @@ fn alerts(snapshot: &FleetSnapshot, items: &mut Vec<Need>) {
             head: format!("{} {}", alert.state.rule.as_str(), alert.state.route),
             words: alert.state.summary.clone(),
             address: route_address(&alert.state.route),
+        });
+    }
+    if taken > 0 {
+        items.push(Need {
+            class: "quiet",
+            glyph: "–",
+            head: format!("{taken} alert{}", if taken == 1 { "" } else { "s" }),
+            words: "acknowledged or silenced".into(),
+            address: "/alerts".into(),
         });
     }
 }

@@ -1,6 +1,8 @@
-//! What was typed, kept as it was typed; what it comes to; and how two policies differ.
+//! What was typed, kept as it was typed, and what it comes to.
 
-use hedgerow_core::rollout::RolloutPlan;
+use std::time::Duration;
+
+use hedgerow_core::rollout::{PlanProblem, RolloutPlan, STAGES_MAX, STAY_MAX, STAY_MIN};
 use hedgerow_protocol::limits::{ATTEMPTS_MAX, BUDGET_MAX};
 use hedgerow_protocol::policy::{
     ERROR_LIMIT_RANGE, GOAL_RANGE, HOLDOUT_MAX, Intent, PERCENTILE_RANGE, Policy, PolicyDraft,
@@ -10,6 +12,8 @@ use serde::Deserialize;
 
 /// The value of the field `rollout` for a share of the agents first.
 const STEPS: &str = "steps";
+/// The usual shares, in percent.
+const STAGES: &str = "5, 25, 100";
 
 /// The form's fields, word for word.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -33,16 +37,26 @@ pub(crate) struct Typed {
     pub(super) hedge_on_error: Option<String>,
     /// `steps`: for a share of the agents first; otherwise for all at once.
     pub(super) rollout: String,
+    /// Shares of the agents in percent, as `5, 25, 100`; nothing: the usual ones.
+    pub(super) stages: String,
+    /// Seconds in each; nothing: as long as usual.
+    pub(super) stay_s: String,
     pub(super) reason: String,
     pub(super) expected: String,
-    /// `review`: show what would change; anything else saves.
+    /// `review`: show what would change; `replay`: and what it would have done; anything else saves.
     pub(super) step: String,
+    /// The route that the curve and the replay are of, as `catalog get-item`; nothing: the busiest.
+    pub(super) route: String,
+    /// Hours that are replayed.
+    pub(super) hours: String,
 }
 
 /// The policy that was typed, or what is wrong with it.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) policy: Option<Policy>,
+    /// In which steps it is to be put in force; None: for all agents at once.
+    pub(super) plan: Option<RolloutPlan>,
     errors: Vec<(&'static str, String)>,
 }
 
@@ -58,14 +72,11 @@ impl Checked {
     pub(super) fn count(&self) -> usize {
         self.errors.len()
     }
-}
 
-/// One line of a diff.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) field: &'static str,
-    pub(super) before: String,
-    pub(super) after: String,
+    /// All that is wrong: field and words.
+    pub(super) fn errors(&self) -> &[(&'static str, String)] {
+        &self.errors
+    }
 }
 
 impl Typed {
@@ -87,7 +98,26 @@ impl Typed {
             probation: draft.probation.then(|| "on".into()),
             attempts: draft.attempts.to_string(),
             hedge_on_error: draft.hedge_on_error.then(|| "on".into()),
+            stages: STAGES.into(),
+            stay_s: RolloutPlan::default().stay().as_secs().to_string(),
+            hours: "24".into(),
             ..Self::default()
+        }
+    }
+
+    /// What stands in a field, by its name.
+    pub(super) fn text(&self, name: &str) -> &str {
+        match name {
+            "percentile" => &self.percentile,
+            "budget" => &self.budget,
+            "pool" => &self.pool,
+            "objective_ms" => &self.objective_ms,
+            "holdout" => &self.holdout,
+            "error_limit" => &self.error_limit,
+            "threshold_min_ms" => &self.threshold_min_ms,
+            "threshold_max_ms" => &self.threshold_max_ms,
+            "attempts" => &self.attempts,
+            _ => "",
         }
     }
 
@@ -95,9 +125,49 @@ impl Typed {
         Self { reason, ..self }
     }
 
-    /// In which steps it is to be put in force; None: for all agents at once.
-    pub(super) fn plan(&self) -> Option<RolloutPlan> {
-        (self.rollout == STEPS).then(RolloutPlan::default)
+    /// In which steps it is to be put in force; None: for all agents at once. Fields that are away
+    /// stand for the usual steps.
+    fn plan(&self, reader: &mut Reader) -> Option<RolloutPlan> {
+        if self.rollout != STEPS {
+            return None;
+        }
+        let usual = RolloutPlan::default();
+        let stages = match self.stages.trim() {
+            "" => Some(usual.stages().to_vec()),
+            typed => shares(typed),
+        };
+        let stay = match self.stay_s.trim() {
+            "" => Some(usual.stay()),
+            typed => number(typed).and_then(|it| Duration::try_from_secs_f64(it).ok()),
+        };
+        let stages_problem = (
+            "stages",
+            format!(
+                "{:?}: expected 1 to {STAGES_MAX} shares in percent above 0, each larger than the one before, the last 100, such as {STAGES}",
+                self.stages.trim()
+            ),
+        );
+        let stay_problem = (
+            "stay_s",
+            format!(
+                "{:?}: expected {} to {} seconds",
+                self.stay_s.trim(),
+                STAY_MIN.as_secs(),
+                STAY_MAX.as_secs()
+            ),
+        );
+        // Each by itself, so that both are named at once.
+        let alone = |stages: &Option<Vec<f64>>, stay: Option<Duration>| {
+            let stages = stages.clone().unwrap_or_else(|| vec![1.0]);
+            RolloutPlan::new(stages, stay.unwrap_or(usual.stay()))
+        };
+        if stages.is_none() || matches!(alone(&stages, None), Err(PlanProblem::Stages(_))) {
+            reader.errors.push(stages_problem);
+        }
+        if stay.is_none() || alone(&None, stay).is_err() {
+            reader.errors.push(stay_problem);
+        }
+        RolloutPlan::new(stages?, stay?).ok()
     }
 
     /// The revision the form was filled from.
@@ -109,11 +179,13 @@ impl Typed {
     pub(super) fn check(&self, scope: &PolicyScope) -> Checked {
         let mut reader = Reader::default();
         let draft = self.read(scope, &mut reader);
-        reader.rollout(&self.rollout);
+        reader.rollout(&self.rollout, scope);
+        let plan = self.plan(&mut reader);
         let Reader { mut errors } = reader;
         match Policy::try_from(draft) {
             Ok(policy) => Checked {
                 policy: errors.is_empty().then_some(policy),
+                plan,
                 errors,
             },
             Err(PolicyErrors(refused)) => {
@@ -124,6 +196,7 @@ impl Typed {
                 }
                 Checked {
                     policy: None,
+                    plan: None,
                     errors,
                 }
             }
@@ -176,6 +249,20 @@ impl Typed {
     }
 }
 
+/// Some keyboards and some people write 0,95.
+fn number(text: &str) -> Option<f64> {
+    text.trim().replace(',', ".").parse().ok()
+}
+
+/// Shares from percent, as `5, 25, 100` or `5 % 25 % 100 %`.
+fn shares(text: &str) -> Option<Vec<f64>> {
+    let each = text.split([',', ';', '%', ' ']).map(str::trim);
+    each.filter(|it| !it.is_empty())
+        // Nine digits: 55 % is 0.55 and not 0.55000000000000004.
+        .map(|it| Some((it.parse::<f64>().ok()? * 1e7).round() / 1e9))
+        .collect()
+}
+
 /// Reads text into values and notes what it could not read.
 #[derive(Debug, Default)]
 struct Reader {
@@ -184,8 +271,7 @@ struct Reader {
 
 impl Reader {
     fn number(&mut self, field: &'static str, text: &str, expected: &str) -> Option<f64> {
-        // Some keyboards and some people write 0,95.
-        let read = text.trim().replace(',', ".").parse().ok();
+        let read = number(text);
         if read.is_none() {
             self.errors.push((
                 field,
@@ -222,10 +308,13 @@ impl Reader {
     }
 
     /// Nothing: for all at once.
-    fn rollout(&mut self, text: &str) {
+    fn rollout(&mut self, text: &str, scope: &PolicyScope) {
         if !["", "all", STEPS].contains(&text) {
             self.errors
                 .push(("rollout", "expected one of all, steps".into()));
+        } else if text == STEPS && scope.pattern().is_some() {
+            let problem = "a pattern is in force for all agents at once: expected all";
+            self.errors.push(("rollout", problem.into()));
         }
     }
 
@@ -241,160 +330,5 @@ impl Reader {
     }
 }
 
-/// What the controller aims at, as the form says it.
-pub(super) fn aim_words(goal: Option<f64>) -> String {
-    // Nine digits: a share written as 0.999 is p99.9 and not p99.90000000000001.
-    let percent = |goal: f64| (goal * 1e9).round() / 1e7;
-    goal.map_or_else(
-        || "percentile".into(),
-        |goal| format!("p{} under the budget", percent(goal)),
-    )
-}
-
-/// Where two policies differ, in the form's order.
-pub(super) fn changes(before: &Policy, after: &Policy) -> Vec<Change> {
-    let rows = |p: &Policy| {
-        let d = PolicyDraft::from(p.clone());
-        let yes_no = |v: bool| if v { "yes".into() } else { "no".to_owned() };
-        let ms = |v: Option<f64>| v.map_or_else(|| "no limit".into(), |v| format!("{v} ms"));
-        [
-            ("Hedging", d.intent.as_str().to_owned()),
-            ("Aim", aim_words(d.goal)),
-            ("Percentile", d.percentile.to_string()),
-            ("Budget", d.budget.to_string()),
-            ("Pool", d.pool.unwrap_or_else(|| "none".into())),
-            (
-                "Objective",
-                d.objective_ms
-                    .map_or_else(|| "none".into(), |v| format!("{v} ms")),
-            ),
-            ("Holdout", d.holdout.to_string()),
-            ("Error limit", d.error_limit.to_string()),
-            ("Threshold at least", ms(d.threshold_min_ms)),
-            ("Threshold at most", ms(d.threshold_max_ms)),
-            ("Probation", yes_no(d.probation)),
-            ("Attempts", d.attempts.to_string()),
-            ("Hedge on error", yes_no(d.hedge_on_error)),
-        ]
-    };
-    rows(before)
-        .into_iter()
-        .zip(rows(after))
-        .filter(|((_, before), (_, after))| before != after)
-        .map(|((field, before), (_, after))| Change {
-            field,
-            before,
-            after,
-        })
-        .collect()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn typed() -> Typed {
-        Typed::from_policy(&Policy::observing("catalog".parse().unwrap()))
-    }
-
-    fn check(typed: &Typed) -> Checked {
-        typed.check(&"catalog".parse().unwrap())
-    }
-
-    #[test]
-    fn a_policy_survives_the_form() {
-        let policy = Policy::observing("catalog".parse().unwrap());
-        assert_eq!(check(&typed()).policy, Some(policy));
-    }
-
-    #[test]
-    fn a_goal_and_a_pool_survive_the_form_and_are_named_in_the_diff() {
-        let before = check(&typed()).policy.unwrap();
-        let with = Typed {
-            goal: "0.999".into(),
-            pool: " checkout ".into(),
-            objective_ms: "120".into(),
-            ..typed()
-        };
-        let after = check(&with).policy.unwrap();
-        assert_eq!(
-            check(&Typed::from_policy(&after)).policy,
-            Some(after.clone())
-        );
-        let words: Vec<_> = changes(&before, &after)
-            .into_iter()
-            .map(|c| format!("{}: {} -> {}", c.field, c.before, c.after))
-            .collect();
-        assert_eq!(
-            words,
-            [
-                "Aim: percentile -> p99.9 under the budget",
-                "Pool: none -> checkout",
-                "Objective: none -> 120 ms"
-            ]
-        );
-    }
-
-    #[test]
-    fn b60_a_pool_without_an_objective_and_a_goal_out_of_range_are_named() {
-        let checked = check(&Typed {
-            goal: "99".into(),
-            pool: "checkout".into(),
-            ..typed()
-        });
-        let goal = checked.error("goal").unwrap();
-        assert!(goal.contains("from 0.9 to 0.9995"), "{goal}");
-        let objective = checked.error("objective_ms").unwrap();
-        assert!(objective.contains("is needed in a pool"), "{objective}");
-    }
-
-    #[test]
-    fn c06_a_percentile_of_95_is_refused_beside_its_field_with_the_range() {
-        let checked = check(&Typed {
-            percentile: "95".into(),
-            ..typed()
-        });
-        assert_eq!(checked.policy, None);
-        assert!(
-            checked
-                .error("percentile")
-                .unwrap()
-                .contains("from 0.92 to 0.999")
-        );
-        assert_eq!(checked.count(), 1);
-    }
-
-    #[test]
-    fn b60_what_is_no_number_is_named_with_what_was_expected() {
-        let checked = check(&Typed {
-            percentile: "p95".into(),
-            budget: String::new(),
-            threshold_max_ms: "fast".into(),
-            intent: "yes".into(),
-            ..typed()
-        });
-        for (field, expected) in [
-            ("percentile", "from 0.92 to 0.999"),
-            ("budget", "at most 0.25"),
-            ("threshold_max_ms", "milliseconds"),
-            ("intent", "off, observe, hedge"),
-        ] {
-            assert!(checked.error(field).unwrap().contains(expected), "{field}");
-        }
-    }
-
-    #[test]
-    fn a_diff_names_only_what_differs() {
-        let before = check(&typed()).policy.unwrap();
-        let after = check(&Typed {
-            intent: "hedge".into(),
-            budget: "0.1".into(),
-            ..typed()
-        });
-        let fields: Vec<_> = changes(&before, &after.policy.unwrap())
-            .into_iter()
-            .map(|c| c.field)
-            .collect();
-        assert_eq!(fields, ["Hedging", "Budget"]);
-    }
-}
+mod tests;

@@ -11,10 +11,10 @@ use hedgerow_protocol::ids::Revision;
 use hedgerow_protocol::policy::PolicyScope;
 use serde::Deserialize;
 
-use super::{Parts, Typed, base_policy, refused, scope_of};
-use crate::backend::{Backend, RolloutStep};
+use super::acts::{refused, untouched};
+use super::scope_of;
+use crate::backend::{Backend, Role, RolloutStep};
 use crate::format::{Figure, Time};
-use crate::fragment::Fragment;
 use crate::guard::Viewer;
 use crate::pages::state::policy_address;
 use crate::router::App;
@@ -24,6 +24,9 @@ use crate::router::App;
 #[template(path = "parts/rollout.html")]
 pub(crate) struct Rollout {
     steps: Option<Steps>,
+    address: String,
+    can_take_back: bool,
+    can_go_on: bool,
 }
 
 impl HtmlSafe for Rollout {}
@@ -34,6 +37,9 @@ struct Steps {
     base: u64,
     /// Each share, and whether it is over, the present one, or to come.
     stages: Vec<(String, &'static str)>,
+    last: bool,
+    /// The present share.
+    present: String,
     by: String,
     via: &'static str,
     since: Time,
@@ -56,7 +62,7 @@ struct Row {
 }
 
 impl Rollout {
-    pub(super) fn new(snapshot: &FleetSnapshot, scope: &PolicyScope) -> Self {
+    pub(super) fn new(snapshot: &FleetSnapshot, scope: &PolicyScope, role: Role) -> Self {
         let policy = snapshot.policies.get(scope);
         let steps = policy.and_then(|policy| {
             let view = policy.rollout.as_ref()?;
@@ -64,6 +70,8 @@ impl Rollout {
                 revision: policy.revision.0,
                 base: view.base.0,
                 stages: stages(view),
+                present: share_words(view.share),
+                last: view.stage >= view.stages.len(),
                 by: view.actor.name.clone(),
                 via: view.actor.via.as_str(),
                 since: Time::near(view.since, snapshot.at),
@@ -86,7 +94,17 @@ impl Rollout {
                     .collect(),
             })
         });
-        Self { steps }
+        Self {
+            steps,
+            address: policy_address(scope),
+            can_take_back: role >= Role::Operator,
+            can_go_on: role >= Role::Editor,
+        }
+    }
+
+    /// The same, of this one.
+    pub(super) fn share_now(&self) -> Option<&str> {
+        self.steps.as_ref().map(|it| it.present.as_str())
     }
 
     /// The share that has the new policy, as `5 %`.
@@ -110,11 +128,6 @@ fn stages(view: &RolloutView) -> Vec<(String, &'static str)> {
     let each = view.stages.iter().enumerate();
     each.map(|(i, share)| (share_words(*share), place(i + 1)))
         .collect()
-}
-
-/// The page's parts for an open stream.
-pub(crate) fn fragments(snapshot: &FleetSnapshot, scope: &PolicyScope) -> Vec<Fragment> {
-    vec![Fragment::inner("rollout", &Rollout::new(snapshot, scope))]
 }
 
 #[derive(Debug, Deserialize)]
@@ -159,10 +172,7 @@ pub(crate) async fn step<B: Backend>(
     match stepped {
         Ok(_) => Redirect::to(&policy_address(&scope)).into_response(),
         Err(problem) => {
-            let snapshot = app.backend.snapshot();
-            let typed = Typed::from_policy(&base_policy(&snapshot, &scope));
-            let in_force = snapshot.policies.get(&scope).map(|it| it.revision.0);
-            let parts = Parts::new(typed, in_force);
+            let parts = untouched(&app, &scope).await;
             refused(&app, &viewer, scope, parts, &problem).await
         }
     }

@@ -57,11 +57,12 @@ async fn s12_the_page_is_an_administrators_and_only_they_are_led_to_it() {
     assert_eq!(roles, 1, "the provider decides the other's");
 }
 
-#[tokio::test]
-async fn every_form_of_the_page_does_what_it_says_with_its_reason() {
-    let (stage, router) = pages();
+/// A form's fields, but for the reason, and what it asks for.
+type FormAsks = (&'static [(&'static str, &'static str)], AccessChange);
+
+fn forms() -> Vec<FormAsks> {
     let name = || "bob".to_owned();
-    for (fields, change) in [
+    vec![
         (
             &[
                 ("act", "add-operator"),
@@ -113,7 +114,13 @@ async fn every_form_of_the_page_does_what_it_says_with_its_reason() {
             &[("act", "revoke-agent-token"), ("id", "bob")],
             AccessChange::RevokeAgentToken { id: name() },
         ),
-    ] {
+    ]
+}
+
+#[tokio::test]
+async fn every_form_of_the_page_does_what_it_says_with_its_reason() {
+    let (stage, router) = pages();
+    for (fields, change) in forms() {
         let form = [fields, &[("reason", " they asked ")]].concat();
         let answer = post(&router, "/access", ADMIN, &form).await;
         let asked = stage.state(|s| s.asked.pop());

@@ -1,0 +1,152 @@
+//! One conversation with a mail server.
+
+use lettre::Address;
+use lettre::transport::smtp::Error;
+use lettre::transport::smtp::authentication::Mechanism;
+use lettre::transport::smtp::client::AsyncSmtpConnection;
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
+use lettre::transport::smtp::extension::ClientId;
+use lettre::transport::smtp::response::Code;
+
+use super::Email;
+use super::letter::Letter;
+use crate::alerts::address;
+use crate::alerts::attempt::{AttemptError, Taken, is_of_tls};
+use crate::config::MailTls;
+
+/// Hands a letter in: taken once the server has said so of the whole text.
+///
+/// A recipient who is refused for good is left out, with a line in the log, as long as there is
+/// another: they must not keep it from the others. One refused for now is asked for again with all.
+pub(super) async fn hand_in(email: &Email, letter: &Letter) -> Result<Taken, AttemptError> {
+    let mut server = connect(email).await?;
+    if let Some(credentials) = &email.credentials {
+        let known = [Mechanism::Plain, Mechanism::Login];
+        if server.server_info().get_auth_mechanism(&known).is_none() {
+            server.abort().await;
+            return Err(AttemptError::NoLogin);
+        }
+        let outcome = server.auth(&known, credentials).await;
+        ok(&mut server, outcome).await?;
+    }
+    let sender = Some(email.from.email.clone());
+    let outcome = server.command(Mail::new(sender, Vec::new())).await;
+    ok(&mut server, outcome).await?;
+    address_to(&mut server, email).await?;
+    let outcome = server.command(Data).await;
+    ok(&mut server, outcome).await?;
+    let outcome = server.message(&letter.text).await;
+    let status = ok(&mut server, outcome).await?;
+    // It has the letter: how it says good-bye changes nothing.
+    let _ = server.quit().await;
+    Ok(Taken(status))
+}
+
+async fn connect(email: &Email) -> Result<AsyncSmtpConnection, AttemptError> {
+    let hello = ClientId::default();
+    let at_once = match &email.tls {
+        Some((MailTls::Tls, parameters)) => Some(parameters.clone()),
+        _ => None,
+    };
+    let mut failed = AttemptError::Connect;
+    // To these very addresses: a name looked up a second time could lead elsewhere (S8).
+    for address in address::resolve(&email.host, email.port, email.allow_private).await? {
+        let outcome =
+            AsyncSmtpConnection::connect_tokio1(address, None, &hello, at_once.clone(), None).await;
+        let mut server = match outcome {
+            Ok(server) => server,
+            Err(error) => {
+                failed = named(&error);
+                continue;
+            }
+        };
+        if let Some((MailTls::StartTls, parameters)) = &email.tls {
+            // Nobody on the way may talk us out of it.
+            if !server.can_starttls() {
+                server.abort().await;
+                return Err(AttemptError::NoStartTls);
+            }
+            let outcome = server.starttls(parameters.clone(), &hello).await;
+            outcome.map_err(|error| named(&error))?;
+        }
+        return Ok(server);
+    }
+    Err(failed)
+}
+
+async fn address_to(server: &mut AsyncSmtpConnection, email: &Email) -> Result<(), AttemptError> {
+    let (mut accepted, mut refused) = (0_usize, None);
+    for to in &email.to {
+        let recipient: Address = to.email.clone();
+        match server.command(Rcpt::new(recipient, Vec::new())).await {
+            Ok(_) => accepted += 1,
+            Err(error) if error.is_permanent() => refused = Some(named(&error)),
+            Err(error) => {
+                server.abort().await;
+                return Err(named(&error));
+            }
+        }
+    }
+    match refused {
+        Some(error) if accepted == 0 => {
+            server.abort().await;
+            Err(error)
+        }
+        Some(error) => {
+            let problem = error.to_string();
+            let refused = email.to.len() - accepted;
+            tracing::warn!(
+                accepted,
+                refused,
+                problem,
+                "a mail server refused recipients"
+            );
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// The answer's status, or the conversation ended and why.
+async fn ok(
+    server: &mut AsyncSmtpConnection,
+    outcome: Result<lettre::transport::smtp::response::Response, Error>,
+) -> Result<u16, AttemptError> {
+    match outcome {
+        Ok(response) => Ok(number(response.code())),
+        Err(error) => {
+            server.abort().await;
+            Err(named(&error))
+        }
+    }
+}
+
+fn number(code: Code) -> u16 {
+    code.to_string().parse().unwrap_or(0)
+}
+
+/// The library's own words repeat the server's; these do not.
+fn named(error: &Error) -> AttemptError {
+    if let Some(code) = error.status() {
+        return AttemptError::Status {
+            status: number(code),
+            retry_after: None,
+        };
+    }
+    if error.is_tls() {
+        return AttemptError::Tls;
+    }
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if is_of_tls(error) {
+            return AttemptError::Tls;
+        }
+        let refused = std::io::ErrorKind::ConnectionRefused;
+        let inner = error.downcast_ref::<std::io::Error>();
+        if inner.is_some_and(|it| it.kind() == refused) {
+            return AttemptError::Connect;
+        }
+        cause = error.source();
+    }
+    AttemptError::Broken
+}

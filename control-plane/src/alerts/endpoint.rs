@@ -1,0 +1,232 @@
+//! Receivers that are spoken to by HTTP: where they may be, and one POST.
+
+use std::error::Error;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue};
+use reqwest::{Client, Url, redirect};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Serialize;
+
+use super::address::{self, AddressError, CheckedResolver};
+use super::attempt::{AttemptError, Taken, is_of_tls};
+use super::backoff::retry_after;
+use super::notice::Message;
+use super::receiver::ReceiverError;
+
+/// Ports below 1024 that web servers listen on: a receiver's address cannot be used to talk to a
+/// mail server or the like.
+const LOW_PORTS: [u16; 2] = [80, 443];
+
+/// Where a receiver is, and a client of its own: none waits for another's connections.
+#[derive(Clone)]
+pub(super) struct Endpoint {
+    client: Client,
+    // It often is a secret itself.
+    url: Url,
+    allow_private: bool,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Endpoint([hidden])")
+    }
+}
+
+impl Endpoint {
+    /// Checks the address; `ca` is PEM of authorities trusted beside the system's.
+    pub(super) fn new(
+        url: &SecretString,
+        allow_private: bool,
+        ca: Option<&[u8]>,
+    ) -> Result<Self, ReceiverError> {
+        let url = check_url(url.expose_secret(), allow_private)?;
+        let mut builder = Client::builder()
+            // A proxy from the environment would connect to where we do not look.
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .dns_resolver(CheckedResolver { allow_private })
+            // Notices are rare; a kept connection would be one that was checked long ago.
+            .pool_max_idle_per_host(0)
+            .http1_only()
+            .user_agent(concat!("hedgerow/", env!("CARGO_PKG_VERSION")));
+        if let Some(pem) = ca {
+            let known = reqwest::Certificate::from_pem_bundle(pem);
+            let known = known
+                .ok()
+                .filter(|it| !it.is_empty())
+                .ok_or(ReceiverError::Authority)?;
+            builder = builder.tls_certs_merge(known);
+        }
+        let client = builder.build().map_err(|_| ReceiverError::Client)?;
+        Ok(Self {
+            client,
+            url,
+            allow_private,
+        })
+    }
+
+    /// The same receiver at a path below its address.
+    pub(super) fn below(mut self, path: &[&str]) -> Self {
+        self.url
+            .path_segments_mut()
+            .expect("an http address has a path")
+            .pop_if_empty()
+            .extend(path);
+        self
+    }
+
+    /// What may be shown of the address.
+    pub(super) fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    /// Posts JSON.
+    pub(super) async fn post_json(
+        &self,
+        body: &impl Serialize,
+        message: &Message,
+    ) -> Result<Taken, AttemptError> {
+        let body = serde_json::to_vec(body).expect("text, numbers and lists of them are JSON");
+        self.post(HeaderMap::new(), body, message).await
+    }
+
+    /// Posts once. The answer's body is never read.
+    pub(super) async fn post(
+        &self,
+        mut headers: HeaderMap,
+        body: Vec<u8>,
+        message: &Message,
+    ) -> Result<Taken, AttemptError> {
+        if let Ok(literal) = self.host().trim_matches(['[', ']']).parse() {
+            address::check(literal, self.allow_private)?;
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let answer = self
+            .client
+            .post(self.url.clone())
+            .timeout(message.timeout)
+            .headers(headers)
+            .body(body)
+            .send()
+            .await
+            .map_err(|error| named(&error, message.timeout))?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(Taken(status.as_u16()));
+        }
+        let wait = answer
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|v| v.to_str().ok());
+        let now = super::notice::timestamp(message.now);
+        Err(AttemptError::Status {
+            status: status.as_u16(),
+            retry_after: wait.and_then(|text| retry_after(text, now)),
+        })
+    }
+}
+
+/// The client's own words name the address; these do not.
+fn named(error: &reqwest::Error, timeout: Duration) -> AttemptError {
+    let mut cause: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(error) = cause {
+        if let Some(refused) = error.downcast_ref::<AddressError>() {
+            return (*refused).into();
+        }
+        if is_of_tls(error) {
+            return AttemptError::Tls;
+        }
+        cause = error.source();
+    }
+    if error.is_timeout() {
+        AttemptError::Timeout(timeout)
+    } else if error.is_connect() {
+        AttemptError::Connect
+    } else {
+        AttemptError::Broken
+    }
+}
+
+fn check_url(text: &str, allow_private: bool) -> Result<Url, ReceiverError> {
+    let url = Url::parse(text.trim()).map_err(|_| ReceiverError::Url)?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(ReceiverError::Scheme);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(ReceiverError::Credentials);
+    }
+    let port = url.port_or_known_default().ok_or(ReceiverError::Port)?;
+    if port < 1024 && !LOW_PORTS.contains(&port) {
+        return Err(ReceiverError::Port);
+    }
+    let host = url
+        .host_str()
+        .filter(|h| !h.is_empty())
+        .ok_or(ReceiverError::Url)?;
+    // An address in figures never reaches the resolver that checks names. `Url` has already made
+    // one form out of 0x7f.1, 2130706433 and the like.
+    if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        address::check(address, allow_private).map_err(ReceiverError::Address)?;
+    }
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(url: &str, allow_private: bool) -> Result<Endpoint, ReceiverError> {
+        Endpoint::new(&url.into(), allow_private, None)
+    }
+
+    #[test]
+    fn s08_schemes_ports_and_addresses_are_allowed_by_list() {
+        use ReceiverError::{Address, Credentials, Port, Scheme, Url};
+        let table = [
+            ("https://alerts.example.org/x", Ok(())),
+            ("http://alerts.example.org:8080/x", Ok(())),
+            ("ftp://alerts.example.org/", Err(Scheme)),
+            ("file:///etc/passwd", Err(Scheme)),
+            ("gopher://127.0.0.1:25/", Err(Scheme)),
+            ("alerts.example.org", Err(Url)),
+            ("https://alerts.example.org:25/", Err(Port)),
+            ("https://ada:secret@alerts.example.org/", Err(Credentials)),
+            (
+                "http://127.0.0.1:9000/",
+                Err(Address(AddressError::Private)),
+            ),
+            ("http://0x7f.1:9000/", Err(Address(AddressError::Private))),
+            (
+                "http://2130706433:9000/",
+                Err(Address(AddressError::Private)),
+            ),
+            (
+                "http://[::ffff:127.0.0.1]:9000/",
+                Err(Address(AddressError::Private)),
+            ),
+            (
+                "http://169.254.169.254/",
+                Err(Address(AddressError::Reserved)),
+            ),
+        ];
+        for (url, expected) in table {
+            assert_eq!(endpoint(url, false).map(|_| ()), expected, "{url}");
+        }
+        assert!(endpoint("http://127.0.0.1:9000/", true).is_ok());
+        assert_eq!(
+            endpoint("http://169.254.169.254/", true).map(|_| ()),
+            Err(Address(AddressError::Reserved))
+        );
+    }
+
+    #[test]
+    fn a_path_is_added_to_the_address() {
+        for base in ["http://h.example/am", "http://h.example/am/"] {
+            let endpoint = endpoint(base, false).unwrap().below(&["api", "v2"]);
+            assert_eq!(endpoint.url.as_str(), "http://h.example/am/api/v2");
+        }
+    }
+}
