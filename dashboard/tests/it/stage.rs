@@ -478,7 +478,7 @@ impl Backend for Stage {
         since: Moment,
         points: u32,
     ) -> Result<Vec<Point>, StoreError> {
-        if self.state(|s| std::mem::replace(&mut s.store_away, false)) {
+        if self.state(|s| s.store_away) {
             return Err(StoreError("no answer within 5 s".into()));
         }
         Ok(fleet::history(route, since, self.snapshot().at, points))

@@ -62,7 +62,7 @@ impl Mean {
 }
 
 impl Thinner {
-    /// From a moment to another, in at most `points`, of which there is one at least.
+    /// After a moment, up to another one, in at most `points`, of which there is one at least.
     pub fn new(from: Moment, until: Moment, points: u32) -> Self {
         let span = until.since(from).as_millis() as u64;
         Self {
@@ -75,7 +75,9 @@ impl Thinner {
 
     /// Takes the next point. One before the beginning belongs to the first stretch.
     pub fn push(&mut self, point: &Point) {
-        let number = point.at.as_millis().saturating_sub(self.from) / self.stretch_ms;
+        // A stretch has its end and not its beginning, as the whole has.
+        let after = point.at.as_millis().saturating_sub(self.from + 1);
+        let number = after / self.stretch_ms;
         if self.open.as_ref().is_some_and(|(open, _)| *open != number) {
             self.close();
         }
@@ -210,7 +212,7 @@ mod tests {
 
     #[test]
     fn there_are_never_more_points_than_asked_for() {
-        let all: Vec<Point> = (0..1_000).map(|n| point(n * 7, Some(1.0), 1.0)).collect();
+        let all: Vec<Point> = (1..=1_000).map(|n| point(n * 7, Some(1.0), 1.0)).collect();
         for most in [1, 2, 7, 100, 999, 5_000] {
             assert!(thin(&all, 7_000, most).len() <= most as usize, "{most}");
         }

@@ -7,6 +7,7 @@ use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{AlertView, MarkKind, RouteView};
 use hedgerow_protocol::ids::RouteKey;
 
+use crate::assets::short_id;
 use crate::chart::Event;
 use crate::format::{iso, url_part};
 
@@ -107,7 +108,7 @@ fn line_address(number: i64) -> String {
 
 /// Where an alert stands on its page.
 fn alert_address(id: &str) -> String {
-    format!("/alerts#alert-{}", url_part(id))
+    format!("/alerts#a-{}", short_id(id))
 }
 
 fn apart(a: Moment, b: Moment) -> Duration {
