@@ -43,8 +43,6 @@ pub(crate) const PASSWORD: &str = "correct horse";
 pub(crate) struct Stage {
     published: watch::Sender<Arc<FleetSnapshot>>,
     state: Arc<Mutex<State>>,
-    /// Every stream of snapshots holds a clone of the inner one, and a clone of the stage does not.
-    page: Arc<Arc<()>>,
 }
 
 #[derive(Default)]
@@ -109,7 +107,6 @@ impl Stage {
         Self {
             published: watch::Sender::new(Arc::new(snapshot)),
             state: Arc::new(Mutex::new(state)),
-            page: Arc::default(),
         }
     }
 
@@ -169,7 +166,7 @@ impl Stage {
 
     /// Pages that are open: streams of snapshots that somebody holds.
     pub(crate) fn open_pages(&self) -> usize {
-        Arc::strong_count(&*self.page) - 1
+        self.published.receiver_count()
     }
 
     fn allow(operator: &Operator, needed: Role) -> Result<(), ActError> {
@@ -232,15 +229,11 @@ impl Backend for Stage {
     }
 
     fn snapshots(&self) -> BoxStream<'static, Arc<FleetSnapshot>> {
-        let page = Arc::clone(&*self.page);
-        stream::unfold(
-            (self.published.subscribe(), page),
-            |(mut news, page)| async move {
-                news.changed().await.ok()?;
-                let snapshot = news.borrow_and_update().clone();
-                Some((snapshot, (news, page)))
-            },
-        )
+        stream::unfold(self.published.subscribe(), |mut news| async move {
+            news.changed().await.ok()?;
+            let snapshot = news.borrow_and_update().clone();
+            Some((snapshot, news))
+        })
         .boxed()
     }
 
