@@ -8,6 +8,7 @@
 //!
 //! Every error is `application/problem+json` (RFC 9457) and says what was expected.
 
+mod about;
 mod access;
 mod alerts;
 mod audit;
@@ -39,6 +40,8 @@ use crate::alerts::Receivers;
 use crate::auth::Auth;
 use crate::engine::Engine;
 use crate::store::Store;
+use crate::telemetry::Metrics;
+use crate::ui::Ui;
 use problem::Problem;
 
 /// Largest body taken. The largest honest one, a policy with a reason, is under 2 KB.
@@ -55,9 +58,18 @@ pub struct ApiState {
     pub auth: Auth,
     /// Where alerts go.
     pub receivers: Receivers,
+    /// What is counted.
+    pub metrics: Metrics,
 }
 
 impl ApiState {
+    /// The controller as its pages see it, for what both show.
+    fn ui(&self) -> Ui {
+        let (engine, store) = (self.engine.clone(), self.store.clone());
+        Ui::new(engine, store, self.auth.clone(), self.metrics.clone())
+            .with_receivers(self.receivers.clone())
+    }
+
     /// Somebody who acts by the API.
     fn acting<'a>(&'a self, operator: &'a Operator) -> Acting<'a> {
         Acting {
@@ -83,11 +95,16 @@ routes! {
     get "/api/v1/fleet" => look::fleet;
     get "/api/v1/routes" => look::routes;
     get "/api/v1/routes/{dependency}/{operation}" => look::route;
+    get "/api/v1/routes/{dependency}/{operation}/history" => look::history;
     get "/api/v1/routes/{dependency}/{operation}/whatif" => whatif::now;
     post "/api/v1/routes/{dependency}/{operation}/replay" => whatif::last_hours;
     get "/api/v1/agents" => look::agents;
     get "/api/v1/agents/{instance}" => look::agent;
     get "/api/v1/audit" => audit::list;
+    get "/api/v1/audit/export" => audit::export;
+    get "/api/v1/controller" => about::controller;
+    get "/api/v1/openapi.json" => about::openapi;
+    get "/api/v1/schemas/policy.json" => about::policy_schema;
     get "/api/v1/alerts" => alerts::list;
     post "/api/v1/alerts/{id}/acknowledge" => alerts::acknowledge;
     get "/api/v1/silences" => alerts::silences,

@@ -30,6 +30,7 @@ use sqlx::SqlitePool;
 pub use accounts::{Account, ApiToken, role_name, role_named};
 pub use claim::Claim;
 pub use error::StoreError;
+pub(crate) use history::POINTS_MAX;
 pub use minutes::MINUTES_KEPT;
 pub(crate) use open::known_migrations;
 pub use prune::{HISTORY_KEPT, RESOLVED_KEPT};

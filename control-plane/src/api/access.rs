@@ -2,101 +2,66 @@
 
 use axum::Extension;
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use hedgerow_dashboard::backend::{
     AccessChange, AccessChanged, AgentTokenView, ApiTokenView, OperatorView, Role,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::ApiState;
 use super::body::Object;
 use super::caller::Caller;
+use super::page::{self, Asked, Page, PageQuery};
 use super::problem::{FieldProblem, Problem};
 use super::steer::Done;
 use crate::store::role_named;
 
-/// Rows in one answer, where nothing else is said, and at most.
-const ROWS_DEFAULT: usize = 100;
-const ROWS_MAX: usize = 1000;
-
 const ROLES: &str = "viewer, operator, editor or administrator";
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Page {
-    limit: Option<usize>,
-    after: Option<String>,
-}
-
-type PageQuery = Result<Query<Page>, QueryRejection>;
-
-/// A list, and where it goes on.
-#[derive(Debug, Serialize)]
-pub(super) struct Items<T> {
-    items: Vec<T>,
-    /// What to give as `after` for the next ones; null at the end.
-    next: Option<String>,
-}
-
 /// The rows after a name; rows come in the order of their names.
-fn page<T>(
+fn named<T>(
     rows: Vec<T>,
-    query: PageQuery,
-    name: impl Fn(&T) -> &str,
-) -> Result<Json<Items<T>>, Problem> {
-    let Query(query) = query.map_err(|e| {
-        Problem::malformed(format!(
-            "{}; expected limit=1 to {ROWS_MAX}, after=the `next` of the answer before, or neither",
-            e.body_text()
-        ))
-    })?;
-    let limit = query.limit.unwrap_or(ROWS_DEFAULT);
-    if !(1..=ROWS_MAX).contains(&limit) {
-        let message = format!("{limit} is out of range: expected 1 to {ROWS_MAX}");
-        return Err(Problem::invalid(vec![FieldProblem::new("limit", message)]));
-    }
-    let after = query.after.unwrap_or_default();
-    let mut rest = rows
-        .into_iter()
-        .filter(|row| after.is_empty() || name(row) > after.as_str());
-    let items: Vec<T> = rest.by_ref().take(limit).collect();
-    let more = rest.next().is_some();
-    let next = items.last().filter(|_| more).map(|it| name(it).to_owned());
-    Ok(Json(Items { items, next }))
+    asked: &PageQuery,
+    name: impl Fn(&T) -> String,
+) -> Result<Json<Page<T>>, Problem> {
+    let limit = page::limit(asked.limit)?;
+    let after = asked.after.clone().filter(|name| !name.is_empty());
+    Ok(Json(page::cut(rows, name, after.as_ref(), limit, |row| {
+        row
+    })))
 }
 
 /// GET /api/v1/operators
 pub(super) async fn operators(
     State(state): State<ApiState>,
     Extension(Caller(operator)): Extension<Caller>,
-    query: PageQuery,
-) -> Result<Json<Items<OperatorView>>, Problem> {
+    Asked(asked): Asked<PageQuery>,
+) -> Result<Json<Page<OperatorView>>, Problem> {
     let access = state.acting(&operator).access(&state.auth).await?;
-    page(access.operators, query, |it| &it.name)
+    named(access.operators, &asked, |it| it.name.clone())
 }
 
 /// GET /api/v1/tokens
 pub(super) async fn tokens(
     State(state): State<ApiState>,
     Extension(Caller(operator)): Extension<Caller>,
-    query: PageQuery,
-) -> Result<Json<Items<ApiTokenView>>, Problem> {
+    Asked(asked): Asked<PageQuery>,
+) -> Result<Json<Page<ApiTokenView>>, Problem> {
     let access = state.acting(&operator).access(&state.auth).await?;
-    page(access.api_tokens, query, |it| &it.name)
+    named(access.api_tokens, &asked, |it| it.name.clone())
 }
 
 /// GET /api/v1/agent-tokens, in the order of their ids.
 pub(super) async fn agent_tokens(
     State(state): State<ApiState>,
     Extension(Caller(operator)): Extension<Caller>,
-    query: PageQuery,
-) -> Result<Json<Items<AgentTokenView>>, Problem> {
+    Asked(asked): Asked<PageQuery>,
+) -> Result<Json<Page<AgentTokenView>>, Problem> {
     let access = state.acting(&operator).access(&state.auth).await?;
     let mut tokens = access.agent_tokens;
     tokens.sort_by(|a, b| a.id.cmp(&b.id));
-    page(tokens, query, |it| &it.id)
+    named(tokens, &asked, |it| it.id.clone())
 }
 
 /// What is shown once.

@@ -2,10 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
-use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use hedgerow_core::effect::{SilenceDraft, SilenceId};
 use hedgerow_core::moment::Moment;
@@ -19,73 +21,23 @@ use serde_json::Value;
 use super::ApiState;
 use super::body::Object;
 use super::caller::Caller;
+use super::page::{self, Asked, Page, PageQuery};
 use super::problem::{FieldProblem, Problem};
 use super::steer::Done;
 
-/// Items in one answer, where nothing else is said, and at most.
-const ITEMS_DEFAULT: usize = 100;
-const ITEMS_MAX: usize = 1000;
 /// Minutes a silence or an acknowledgement may last; the core has the last word.
 const MINUTES: &str = "minutes, 1 to 43200";
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct PageQuery {
-    limit: Option<usize>,
-    after: Option<String>,
-}
+/// Where an alert stands in the list: what fires first, of these the newest. As text, a cursor that
+/// names its place also when it is gone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(AlertPhase, Reverse<Moment>, String);
 
-/// A part of a list.
-#[derive(Debug, Serialize)]
-pub(super) struct Items<T> {
-    items: Vec<T>,
-    /// What to give as `after` for the items behind these; null at the end.
-    next: Option<String>,
-}
-
-/// The part of `all`, in their order, that is asked for; `place` is where an item stands, as text
-/// that names its place also when the item is gone.
-fn page<T, K: Ord>(
-    query: Result<Query<PageQuery>, QueryRejection>,
-    all: Vec<T>,
-    place: impl Fn(&T) -> K,
-    read: impl Fn(&str) -> Option<K>,
-    write: impl Fn(&K) -> String,
-) -> Result<Items<T>, Problem> {
-    let Query(query) = query.map_err(|e| {
-        let said = e.body_text();
-        Problem::malformed(format!(
-            "{said}; expected limit=1 to {ITEMS_MAX}, after=TEXT, or none of them"
-        ))
-    })?;
-    let limit = query.limit.unwrap_or(ITEMS_DEFAULT);
-    if !(1..=ITEMS_MAX).contains(&limit) {
-        let message = format!("{limit} is out of range: expected 1 to {ITEMS_MAX}");
-        return Err(Problem::invalid(vec![FieldProblem::new("limit", message)]));
+impl Place {
+    fn of(alert: &AlertView) -> Self {
+        let state = &alert.state;
+        Self(alert.phase, Reverse(state.since), state.id.clone())
     }
-    let after = query.after.as_deref().filter(|it| !it.is_empty());
-    let after = match after.map(|text| read(text).ok_or(text)).transpose() {
-        Ok(after) => after,
-        Err(text) => {
-            let message = format!("{text:?} is no place: expected what an answer had as `next`");
-            return Err(Problem::invalid(vec![FieldProblem::new("after", message)]));
-        }
-    };
-    let behind = |item: &T| after.as_ref().is_none_or(|after| place(item) > *after);
-    let mut items: Vec<T> = all.into_iter().filter(behind).collect();
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let last = items.last().filter(|_| more);
-    let next = last.map(|item| write(&place(item)));
-    Ok(Items { items, next })
-}
-
-/// Where an alert stands in the list: what fires first, of these the newest.
-type Place = (AlertPhase, Reverse<Moment>, String);
-
-fn place(alert: &AlertView) -> Place {
-    let state = &alert.state;
-    (alert.phase, Reverse(state.since), state.id.clone())
 }
 
 const PHASES: [(AlertPhase, &str); 3] = [
@@ -94,19 +46,29 @@ const PHASES: [(AlertPhase, &str); 3] = [
     (AlertPhase::Resolved, "resolved"),
 ];
 
-fn place_from(text: &str) -> Option<Place> {
-    let mut parts = text.splitn(3, '.');
-    let phase = parts.next()?;
-    let (phase, _) = PHASES.iter().find(|(_, name)| *name == phase)?;
-    let since = parts.next()?.parse().ok()?;
-    let id = parts.next()?.to_owned();
-    Some((*phase, Reverse(Moment::from_millis(since)), id))
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = || {
+            let mut parts = text.splitn(3, '.');
+            let phase = parts.next()?;
+            let (phase, _) = PHASES.iter().find(|(_, name)| *name == phase)?;
+            let since = parts.next()?.parse().ok()?;
+            let id = parts.next()?.to_owned();
+            Some(Self(*phase, Reverse(Moment::from_millis(since)), id))
+        };
+        read().ok_or_else(|| format!("{text:?} is no place: expected what an answer had as `next`"))
+    }
 }
 
-fn place_to((phase, Reverse(since), id): &Place) -> String {
-    let name = PHASES.iter().find(|(it, _)| it == phase);
-    let name = name.map_or("", |(_, name)| name);
-    format!("{name}.{}.{id}", since.as_millis())
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(phase, Reverse(since), id) = self;
+        let name = PHASES.iter().find(|(it, _)| it == phase);
+        let name = name.map_or("", |(_, name)| name);
+        write!(f, "{name}.{}.{id}", since.as_millis())
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -120,11 +82,13 @@ pub(super) struct Alert {
 /// the last hour, each with what its receivers got.
 pub(super) async fn list(
     State(state): State<ApiState>,
-    query: Result<Query<PageQuery>, QueryRejection>,
-) -> Result<Json<Items<Alert>>, Problem> {
+    Asked(asked): Asked<PageQuery>,
+) -> Result<Json<Page<Alert>>, Problem> {
+    let limit = page::limit(asked.limit)?;
+    let after = page::read("after", asked.after.as_deref())?;
     let mut alerts = state.engine.snapshot().alerts.clone();
-    alerts.sort_by_cached_key(place);
-    let Items { items, next } = page(query, alerts, place, place_from, place_to)?;
+    alerts.sort_by_cached_key(Place::of);
+    let Page { items, next } = page::cut(alerts, Place::of, after.as_ref(), limit, |it| it);
     let ids: Vec<&str> = items.iter().map(|it| it.state.id.as_str()).collect();
     let mut sent: HashMap<String, Vec<Delivery>> = HashMap::new();
     for delivery in state.store.deliveries_of(&ids).await? {
@@ -136,7 +100,7 @@ pub(super) async fn list(
         deliveries: sent.remove(&alert.state.id).unwrap_or_default(),
         alert,
     });
-    Ok(Json(Items {
+    Ok(Json(Page {
         items: items.collect(),
         next,
     }))
@@ -173,11 +137,14 @@ pub(super) async fn acknowledge(
 /// GET /api/v1/silences?limit=&after=: those in force, oldest first.
 pub(super) async fn silences(
     State(state): State<ApiState>,
-    query: Result<Query<PageQuery>, QueryRejection>,
-) -> Result<Json<Items<SilenceView>>, Problem> {
-    let silences = state.engine.snapshot().silences.clone();
-    let read = |text: &str| text.parse().ok();
-    page(query, silences, |it| it.id.0, read, u64::to_string).map(Json)
+    Asked(asked): Asked<PageQuery>,
+) -> Result<Json<Page<SilenceView>>, Problem> {
+    let limit = page::limit(asked.limit)?;
+    let after = page::read("after", asked.after.as_deref())?;
+    let mut silences = state.engine.snapshot().silences.clone();
+    silences.sort_by_key(|it| it.id);
+    let page = page::cut(silences, |it| it.id.0, after.as_ref(), limit, |it| it);
+    Ok(Json(page))
 }
 
 #[derive(Debug, Serialize)]

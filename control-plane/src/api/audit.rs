@@ -2,9 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
 use hedgerow_core::effect::AuditRow;
 use hedgerow_core::moment::Moment;
 use hedgerow_dashboard::backend::RecordQuery;
+use hedgerow_dashboard::export::{self, Format};
 use serde::{Deserialize, Serialize};
 
 use super::ApiState;
@@ -15,7 +18,7 @@ use super::problem::{FieldProblem, Problem};
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct AuditQuery {
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
     after: Option<String>,
     dependency: Option<String>,
     action: Option<String>,
@@ -76,10 +79,47 @@ pub(super) async fn list(
         .into_iter()
         .map(|(id, row)| Line { id, row })
         .collect();
-    let full = items.len() == limit;
-    let next = items
-        .last()
-        .filter(|_| full)
-        .map(|line| line.id.to_string());
-    Ok(Json(Page { items, next }))
+    Ok(Json(page::full(items, limit, |line| line.id)))
+}
+
+/// Which lines, and how they are written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ExportQuery {
+    /// `csv` or `json`; `csv`.
+    format: Option<String>,
+    dependency: Option<String>,
+    action: Option<String>,
+    actor: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
+}
+
+/// GET /api/v1/audit/export?format=: the same lines as a file, all of them, read as they are sent.
+pub(super) async fn export(
+    State(state): State<ApiState>,
+    Asked(asked): Asked<ExportQuery>,
+) -> Result<Response, Problem> {
+    let name = asked.format.as_deref().filter(|it| !it.is_empty());
+    let name = name.unwrap_or("csv");
+    let Some(format) = Format::named(name) else {
+        let message = format!("{name:?} is not written: expected csv or json");
+        return Err(Problem::invalid(vec![FieldProblem::new("format", message)]));
+    };
+    let query = AuditQuery {
+        dependency: asked.dependency,
+        action: asked.action,
+        actor: asked.actor,
+        since: asked.since,
+        until: asked.until,
+        ..AuditQuery::default()
+    };
+    let wanted = query.wanted(page::LIMIT_MAX)?;
+    let body = export::body(state.ui(), format, wanted).await;
+    let body = body.map_err(|error| Problem::unavailable(error.to_string()))?;
+    let head = [
+        (header::CONTENT_TYPE, format.content_type()),
+        (header::CONTENT_DISPOSITION, format.disposition()),
+    ];
+    Ok((head, body).into_response())
 }

@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use hedgerow_core::moment::Moment;
 use hedgerow_core::view::{
-    Acked, AgentView, Evidence, Figures, FleetSnapshot, KillView, NoData, RouteView,
+    Acked, AgentView, Evidence, Figures, FleetSnapshot, KillView, NoData, Point, RouteView,
 };
 use hedgerow_protocol::directive::{Mode, Stamp};
 use hedgerow_protocol::ids::{DependencyName, RouteKey};
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::ApiState;
 use super::page::{self, Asked, Page, PageQuery};
 use super::problem::{FieldProblem, Problem};
+use crate::store::{HISTORY_KEPT, POINTS_MAX};
 
 /// A dependency's name in the address.
 #[derive(Debug)]
@@ -216,4 +217,44 @@ pub(super) async fn kills(State(state): State<ApiState>) -> Json<Page<KillView>>
         items: state.engine.snapshot().kills.clone(),
         next: None,
     })
+}
+
+/// How far back, and how finely.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct HistoryQuery {
+    hours: Option<f64>,
+    points: Option<u32>,
+}
+
+/// GET /api/v1/routes/{dependency}/{operation}/history?hours=&points=: the stored course, oldest first.
+pub(super) async fn history(
+    State(state): State<ApiState>,
+    Route(route): Route,
+    Asked(asked): Asked<HistoryQuery>,
+) -> Result<Json<Page<Point>>, Problem> {
+    const HOURS: f64 = HISTORY_KEPT.as_secs() as f64 / 3600.0;
+    let (hours, points) = (asked.hours.unwrap_or(24.0), asked.points.unwrap_or(500));
+    let mut errors = Vec::new();
+    if !(hours > 0.0 && hours <= HOURS) {
+        let message = format!("{hours} is out of range: expected above 0 and at most {HOURS}");
+        errors.push(FieldProblem::new("hours", message));
+    }
+    if !(1..=POINTS_MAX).contains(&points) {
+        let message = format!("{points} is out of range: expected 1 to {POINTS_MAX}");
+        errors.push(FieldProblem::new("points", message));
+    }
+    if !errors.is_empty() {
+        return Err(Problem::invalid(errors));
+    }
+    let now = state.engine.clock().now();
+    let since = now.as_millis().saturating_sub((hours * 3.6e6) as u64);
+    let since = Moment::from_millis(since);
+    let items = state.store.history(&route, since, now, points).await?;
+    if items.is_empty() && !state.engine.snapshot().routes.contains_key(&route) {
+        return Err(Problem::not_found(format!(
+            "no route {route} is known; it appears when an agent reports it"
+        )));
+    }
+    Ok(Json(Page { items, next: None }))
 }

@@ -104,6 +104,13 @@ where
     }
 }
 
+/// A part that was read as such, `limit` items of it at most: where it is full, there may be more.
+pub(super) fn full<T, K: Display>(items: Vec<T>, limit: usize, key: impl Fn(&T) -> K) -> Page<T> {
+    let last = items.last().filter(|_| items.len() == limit);
+    let next = last.map(|item| key(item).to_string());
+    Page { items, next }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

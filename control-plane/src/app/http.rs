@@ -44,6 +44,7 @@ pub(super) fn router(
         store: store.clone(),
         auth: auth.clone(),
         receivers: receivers.clone(),
+        metrics: metrics.clone(),
     };
     let pages = dashboard::Settings {
         secure_cookies: is_https(settings),

@@ -11,7 +11,7 @@ use super::write::time;
 use super::{Store, StoreError};
 
 /// Most points of an answer, whatever is asked for: more than a screen has pixels.
-pub(super) const POINTS_MAX: u32 = 2_000;
+pub(crate) const POINTS_MAX: u32 = 2_000;
 
 /// Rows in one statement: some milliseconds. Between two of them nothing is held open, so that a week
 /// of one route (60,000 rows) keeps no write-ahead log from being cut back (B75).

@@ -96,6 +96,7 @@ async fn s05_the_api_says_that_the_body_was_too_slow() {
         store: standing.store.clone(),
         auth: standing.auth.clone(),
         receivers: Receivers::default(),
+        metrics: Metrics::new(),
     };
     let limits = HttpLimits {
         body: Duration::from_millis(500),

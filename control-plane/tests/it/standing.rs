@@ -68,6 +68,7 @@ impl Standing {
             store: store.clone(),
             auth: auth.clone(),
             receivers: receivers.clone(),
+            metrics: Metrics::new(),
         };
         let app = hedgerow_dashboard::router(ui.clone(), hedgerow_dashboard::Settings::default())
             .merge(api::router(state));
