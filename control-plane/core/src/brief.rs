@@ -27,7 +27,7 @@ impl Brief {
             Some(open) if open.at == at => open,
             ended => {
                 if let Some(ended) = ended {
-                    self.end(ended);
+                    self.end(&ended);
                 }
                 Point {
                     at,
@@ -42,11 +42,11 @@ impl Brief {
         self.open = Some(open);
     }
 
-    fn end(&mut self, point: Point) {
+    fn end(&mut self, point: &Point) {
         let kept = (KEPT - 1).min(self.done.len());
         let mut done = Vec::with_capacity(kept + 1);
         done.extend_from_slice(&self.done[self.done.len() - kept..]);
-        done.push(point);
+        done.push(*point);
         self.done = Arc::new(done);
     }
 
