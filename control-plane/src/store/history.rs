@@ -11,7 +11,7 @@ use super::write::time;
 use super::{Store, StoreError};
 
 /// Most points of an answer, whatever is asked for: more than a screen has pixels.
-pub const POINTS_MAX: u32 = 2_000;
+pub(super) const POINTS_MAX: u32 = 2_000;
 
 /// Rows in one statement: some milliseconds. Between two of them nothing is held open, so that a week
 /// of one route (60,000 rows) keeps no write-ahead log from being cut back (B75).
@@ -19,7 +19,7 @@ const ROWS: i64 = 1_000;
 
 impl Store {
     /// A route's course after a moment, up to another one, oldest first, thinned to at most `points`
-    /// (see [`Thinner`]) and never more than [`POINTS_MAX`]. A point that cannot be read is left out.
+    /// (see [`Thinner`]) and never more than 2,000. A point that cannot be read is left out.
     pub async fn history(
         &self,
         route: &RouteKey,
