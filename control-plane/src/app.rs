@@ -84,7 +84,7 @@ impl App {
         let grpc = Bound::new(settings.grpc.address, "agents").await?;
         let (http_at, grpc_at) = (http.address(), grpc.address());
 
-        let (leaving, stop) = (CancellationToken::new(), CancellationToken::new());
+        let (leaving, stop) = <(CancellationToken, CancellationToken)>::default();
         let (metrics, wake) = (Metrics::new(), Arc::new(Notify::new()));
         let (engine, core) = Engine::start(Parts {
             settings: core_settings(&settings),
@@ -98,9 +98,7 @@ impl App {
         })
         .await?;
         metrics.add_fleet(engine.clone());
-        receivers
-            .iter()
-            .for_each(|it| metrics.expect_receiver(it.name()));
+        expect(&metrics, &receivers);
         seed(&engine, &store, &settings.policies).await?;
 
         let auth = auth(&settings, &store, http_at)?;
@@ -117,10 +115,7 @@ impl App {
             &leaving,
         );
         resting.push(keep_fresh(&identities, &auth, &leaving));
-        let at = http::At {
-            http: http_at,
-            grpc: grpc_at,
-        };
+        let at = http::At::new(http_at, grpc_at);
         let router = http::router(&settings, at, &engine, &store, auth, directory, &metrics);
         let limits = HttpLimits::default();
         let pages = serve_http(http, http_tls, router, limits, leaving.clone());
@@ -264,6 +259,13 @@ fn receivers(settings: &Settings) -> Result<Vec<alerts::Receiver>, AppError> {
             })
         })
         .collect()
+}
+
+/// What is counted for each receiver is there from the start, at 0.
+fn expect(metrics: &Metrics, receivers: &[alerts::Receiver]) {
+    for receiver in receivers {
+        metrics.expect_receiver(receiver.name());
+    }
 }
 
 /// Policies of the settings, for what never had one: what people decided later stays.

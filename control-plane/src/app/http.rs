@@ -23,6 +23,13 @@ pub(super) struct At {
     pub(super) grpc: SocketAddr,
 }
 
+impl At {
+    /// Pages and API; agents.
+    pub(super) fn new(http: SocketAddr, grpc: SocketAddr) -> Self {
+        Self { http, grpc }
+    }
+}
+
 /// Pages, API, metrics and health.
 pub(super) fn router(
     settings: &Settings,

@@ -15,7 +15,7 @@ pub(crate) const POINTS_MAX: u32 = 2_000;
 
 /// Rows in one statement: some milliseconds. Between two of them nothing is held open, so that a week
 /// of one route (60,000 rows) keeps no write-ahead log from being cut back (B75).
-const ROWS: i64 = 1_000;
+const ROWS: u32 = 1_000;
 
 impl Store {
     /// A route's course after a moment, up to another one, oldest first, thinned to at most `points`
@@ -52,7 +52,7 @@ impl Store {
                     }
                 }
             }
-            if (rows.len() as i64) < ROWS {
+            if rows.len() < ROWS as usize {
                 return Ok(thinner.finish());
             }
             tokio::task::yield_now().await;

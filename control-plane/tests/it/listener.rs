@@ -5,6 +5,7 @@ use std::time::Duration;
 use hedgerow_control_plane::alerts::Receivers;
 use hedgerow_control_plane::api::{self, ApiState};
 use hedgerow_control_plane::listen::{Bound, HttpLimits, serve_http};
+use hedgerow_control_plane::telemetry::Metrics;
 use hedgerow_dashboard::backend::Role;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

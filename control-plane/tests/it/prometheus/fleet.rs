@@ -17,7 +17,7 @@ use crate::raw_agent::{connect, open};
 use crate::running::{Running, SHOP_TOKEN};
 
 /// Longest wait for what takes the controller some windows to see: several times what it takes.
-const SEEN_WITHIN: Duration = Duration::from_secs(120);
+const SEEN_WITHIN: Duration = Duration::from_mins(2);
 /// Calls a second.
 const RATE: f64 = 400.0;
 /// The replica that is slow.

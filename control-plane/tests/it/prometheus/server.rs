@@ -99,12 +99,10 @@ impl Server {
 
 /// The example's, at a test's pace.
 fn config_text(targets: &[(&str, String)], rules: &Path) -> String {
-    let jobs: String = targets
-        .iter()
-        .map(|(job, address)| {
-            format!("  - job_name: {job}\n    static_configs:\n      - targets: [\"{address}\"]\n")
-        })
-        .collect();
+    let jobs = targets.iter().map(|(job, address)| {
+        format!("  - job_name: {job}\n    static_configs:\n      - targets: [\"{address}\"]\n")
+    });
+    let jobs = jobs.collect::<Vec<_>>().concat();
     format!(
         "global:\n  scrape_interval: 1s\n  evaluation_interval: 1s\nrule_files:\n  - {}\nscrape_configs:\n{jobs}",
         rules.display()
