@@ -130,8 +130,7 @@ impl App {
             tokio::spawn(pages.map(Ok)),
             tokio::spawn(agents.serve(grpc, grpc_tls)),
         ];
-        log_start(&settings, http_at, grpc_at, &engine);
-        tell(&claim, &settings, http_at);
+        announce(&claim, &settings, (http_at, grpc_at), &engine);
         Ok(Self {
             http: http_at,
             grpc: grpc_at,
@@ -373,7 +372,14 @@ fn tell(claim: &Claim, settings: &Settings, mut http: SocketAddr) {
     }
 }
 
-fn log_start(settings: &Settings, http: SocketAddr, grpc: SocketAddr, engine: &Engine) {
+/// It serves: says so in the log, and beside the store.
+fn announce(
+    claim: &Claim,
+    settings: &Settings,
+    (http, grpc): (SocketAddr, SocketAddr),
+    engine: &Engine,
+) {
+    tell(claim, settings, http);
     let snapshot = engine.snapshot();
     tracing::info!(
         http = %settings.public_base(http),
