@@ -1,6 +1,7 @@
 //! The REST API over a real socket.
 
 mod alerts;
+mod openapi;
 mod policies;
 mod receivers;
 mod refused;

@@ -22,15 +22,15 @@ const DUPLICATES: &str = "/api/v1/routes/catalog/get/duplicates";
 const SWITCHBACK: &str = "/api/v1/routes/catalog/get/switchback";
 
 /// A controller, an agent whose calls are hedged, and a way to ask.
-struct Steered {
-    running: Running,
+pub(super) struct Steered {
+    pub(super) running: Running,
     token: String,
     http: reqwest::Client,
     calls: Vec<JoinHandle<()>>,
 }
 
 impl Steered {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let running = Running::start().await;
         running.set_policy(hedging(0.08)).await;
         let agent = Agent::builder()
@@ -76,7 +76,7 @@ impl Steered {
         steered
     }
 
-    async fn send(&self, method: Method, path: &str, body: &Value) -> Response {
+    pub(super) async fn send(&self, method: Method, path: &str, body: &Value) -> Response {
         let address = self.running.app.http_address();
         self.http
             .request(method, format!("http://{address}{path}"))
@@ -101,7 +101,7 @@ impl Steered {
             .await;
     }
 
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         for caller in self.calls {
             caller.abort();
         }
