@@ -156,6 +156,8 @@ async fn set_up(
     )
     .await
     .context("the demo's API token")?;
+    let token_file = folder.join("api-token");
+    secret_file(&token_file, &api_token)?;
     let log = folder.join("controller.log");
     let controller = ControllerProcess::start(&config, &log, http, api_token).await?;
     let fleet = Fleet::start(
@@ -172,6 +174,10 @@ async fn set_up(
     tell::say(&format!(
         "One-time login: http://{http}/login/link?token={for_person}"
     ));
+    tell::say(&format!(
+        "Command line:   export HEDGEROW_URL=http://{http} HEDGEROW_API_TOKEN=$(cat {})",
+        token_file.display()
+    ));
     tell::say(&format!("Controller log: {}", log.display()));
     Ok(Stage {
         world,
@@ -180,6 +186,21 @@ async fn set_up(
         notices,
         session,
     })
+}
+
+/// A secret for commands beside the demo, readable by its owner alone.
+fn secret_file(path: &Path, secret: &SecretString) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(secret.expose_secret().as_bytes())?;
+    Ok(())
 }
 
 fn config_text(

@@ -10,6 +10,8 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::tell;
+
 /// Notices, in the order they came: kind, rule, replica.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notices(Arc<Mutex<Vec<Notice>>>);
@@ -39,7 +41,9 @@ impl Notices {
         let app = Router::new().route(
             "/alerts",
             post(move |Json(body): Json<Value>| async move {
-                kept.0.lock().push(Notice::read(&body));
+                let notice = Notice::read(&body);
+                tell::notice(&notice);
+                kept.0.lock().push(notice);
             }),
         );
         let ended = shutdown.clone().cancelled_owned();

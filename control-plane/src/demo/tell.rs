@@ -4,6 +4,7 @@
 use std::io::{IsTerminal, Write};
 
 use super::phase::Phase;
+use super::receiver::Notice;
 
 /// A line. Nobody listening any more is no reason to end.
 pub(crate) fn say(words: &str) {
@@ -28,6 +29,20 @@ pub(crate) fn progress(second: u64, of: Option<u64>, words: &str) {
     } else if second.is_multiple_of(5) {
         say(&format!("   {time}  {words}"));
     }
+}
+
+/// What the demo's receiver of alerts got, on a line of its own.
+pub(crate) fn notice(notice: &Notice) {
+    let clear = if std::io::stderr().is_terminal() {
+        "\r\x1b[2K"
+    } else {
+        ""
+    };
+    let kind = notice.kind.strip_prefix("alert.").unwrap_or(&notice.kind);
+    say(&format!(
+        "{clear}   the receiver got: {} {kind}: {}",
+        notice.rule, notice.summary
+    ));
 }
 
 /// Ends a progress line.

@@ -185,7 +185,7 @@ async fn u11_receivers_are_listed_with_how_they_do_and_without_their_secrets() {
             assert_eq!(item["receiver"], "chat");
             seen.push(item["alert"].as_str().unwrap().to_owned());
         }
-        match page["next"].as_i64() {
+        match page["next"].as_str() {
             Some(next) => after = format!("&after={next}"),
             None => break,
         }
