@@ -115,6 +115,30 @@ pub(crate) async fn serve(Path(name): Path<String>) -> Response {
 mod tests {
     use super::*;
 
+    /// A rule that is not closed takes what follows into itself, and nobody is told.
+    #[test]
+    fn each_part_of_the_style_sheet_stands_by_itself() {
+        let style = FILES.get_file("app.css").unwrap().contents_utf8().unwrap();
+        let (mut open, mut quoted) = (0, false);
+        for (number, line) in style.lines().enumerate() {
+            assert!(
+                open == 0 || !line.starts_with("/* ---- "),
+                "line {}: a rule above is still open",
+                number + 1
+            );
+            for letter in line.chars() {
+                match letter {
+                    '"' => quoted = !quoted,
+                    '{' if !quoted => open += 1,
+                    '}' if !quoted => open -= 1,
+                    _ => {}
+                }
+            }
+            assert!(open >= 0, "line {}: nothing is open", number + 1);
+        }
+        assert_eq!(open, 0);
+    }
+
     #[test]
     fn every_served_file_is_there_and_the_style_sheet_names_hashed_files() {
         for (file, _, _) in SERVED {

@@ -28,7 +28,7 @@ struct Row<'a> {
     badge: Badge,
     words: &'a str,
     /// Rules that fire or are about to.
-    alerts: &'a [&'static str],
+    alerts: &'a [String],
     since: String,
     calls: Figure,
     success: Figure,
@@ -184,7 +184,7 @@ fn row<'a>(
     snapshot: &FleetSnapshot,
     id: &'a str,
     rank: u8,
-    alerts: &'a [&'static str],
+    alerts: &'a [String],
     spark: &'a Drawn,
 ) -> Row<'a> {
     let figures = view.figures.as_ref();

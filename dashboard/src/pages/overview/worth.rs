@@ -54,11 +54,17 @@ impl<'a> Standing<'a> {
     }
 
     /// Rules that fire, or are about to, where the row does not say why already.
-    pub(super) fn rules_of(&self, view: &RouteView) -> Vec<&'static str> {
+    pub(super) fn rules_of(&self, view: &RouteView) -> Vec<String> {
         if view.mode.reason().is_some() {
             return Vec::new();
         }
-        let rules = self.alerts_of(view).iter().map(|a| a.state.rule.as_str());
+        let rules = self.alerts_of(view).iter().map(|a| {
+            let rule = a.state.rule.as_str();
+            match a.phase {
+                AlertPhase::Pending => format!("{rule} pending"),
+                AlertPhase::Firing | AlertPhase::Resolved => rule.to_owned(),
+            }
+        });
         rules.collect()
     }
 
@@ -256,5 +262,6 @@ fn calm_words(snapshot: &FleetSnapshot) -> String {
         .values()
         .filter(|v| v.mode == Mode::Observing)
         .count();
-    format!("{hedging} routes hedging, {observing} observing")
+    let s = if hedging == 1 { "" } else { "s" };
+    format!("{hedging} route{s} hedging, {observing} observing")
 }
