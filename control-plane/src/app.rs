@@ -271,7 +271,7 @@ fn expect(metrics: &Metrics, receivers: &[alerts::Receiver]) {
 async fn seed(engine: &Engine, store: &Store, policies: &[Policy]) -> Result<(), AppError> {
     for policy in policies {
         // Also one that was taken away was decided by people.
-        if !store.policy_history(policy.scope()).await?.is_empty() {
+        if store.had_policy(policy.scope()).await? {
             continue;
         }
         let actor = Actor {

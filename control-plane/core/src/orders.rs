@@ -272,8 +272,11 @@ impl Controller {
                 changed: false,
             }));
         }
+        // Whoever looked before there was a policy, or after it was taken away, saw none: 0.
+        let none_seen = before.is_none() && expected == Some(Revision(0));
         if let Some(expected) = expected
             && expected != current
+            && !none_seen
         {
             return Some(Err(OrderError::Stale { expected, current }));
         }

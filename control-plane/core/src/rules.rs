@@ -106,6 +106,15 @@ impl Rules {
     /// From the narrowest scope to the widest, up to the first that has a policy: that, and the newest
     /// revision on the way.
     fn walk(&self, key: &RouteKey) -> (Option<&Arc<Policy>>, Revision) {
+        self.walk_without(None, key)
+    }
+
+    /// The same as if `gone` had no policy.
+    fn walk_without(
+        &self,
+        gone: Option<&PolicyScope>,
+        key: &RouteKey,
+    ) -> (Option<&Arc<Policy>>, Revision) {
         let mut newest = Revision::default();
         let own = [
             PolicyScope::Operation(key.clone()),
@@ -114,14 +123,14 @@ impl Rules {
         for scope in &own {
             if let Some(it) = self.policies.get(scope) {
                 newest = newest.max(it.revision);
-                if it.policy.is_some() {
+                if it.policy.is_some() && gone != Some(&it.scope) {
                     return (it.policy.as_ref(), newest);
                 }
             }
         }
         for it in self.patterns_for(key) {
             newest = newest.max(it.revision);
-            if it.policy.is_some() {
+            if it.policy.is_some() && gone != Some(&it.scope) {
                 return (it.policy.as_ref(), newest);
             }
         }
@@ -152,13 +161,8 @@ impl Rules {
 
     /// What hedging may do on a route once the policy of `scope` is taken away.
     pub(crate) fn without(&self, scope: &PolicyScope, key: &RouteKey) -> Intent {
-        let mut rest = self.policies.clone();
-        rest.remove(scope);
-        let rest = Self {
-            policies: rest,
-            ..Self::default()
-        };
-        rest.policy(key).map(|it| it.intent()).unwrap_or_default()
+        let left = self.walk_without(Some(scope), key).0;
+        left.map(|it| it.intent()).unwrap_or_default()
     }
 
     /// The rollout that a route is in.

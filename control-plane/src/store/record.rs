@@ -45,6 +45,16 @@ impl Store {
             .collect())
     }
 
+    /// Whether a policy was ever set for this, also one that was taken away or cannot be read.
+    pub(crate) async fn had_policy(&self, scope: &PolicyScope) -> Result<bool, StoreError> {
+        let found: bool =
+            sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM policies WHERE dependency = $1)")
+                .bind(scope.to_string())
+                .fetch_one(self.pool())
+                .await?;
+        Ok(found)
+    }
+
     /// Lines of the record, newest first, each with its number.
     pub async fn record(&self, wanted: &RecordQuery) -> Result<Vec<(i64, AuditRow)>, StoreError> {
         let mut sql = lines_of(wanted);

@@ -1,5 +1,6 @@
 //! One event stream a tab: counted, ended with its page, quiet when what it is about is gone.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::Router;
@@ -148,14 +149,24 @@ async fn u01_a_thousand_rows_are_sent_in_turn_and_in_pieces() {
     let query = connect.replace("&#38;", "&").replace("/live?", "");
     assert!(query.contains("tick=7500"), "{query}");
     let (_, mut body) = open(&router, &query).await;
-    let mut messages = Vec::new();
+    let (mut messages, mut seen) = (Vec::new(), BTreeSet::new());
     for second in 1..=3 {
         let sent = read_round(&mut body).await;
-        let rows: usize = sent.iter().map(|m| m.matches("<tr id=\"r-").count()).sum();
-        assert!(rows <= 80, "{rows} rows for one snapshot");
+        let ids = sent.iter().flat_map(|m| m.split("<tr id=\"").skip(1));
+        let ids: Vec<_> = ids
+            .map(|it| it.split('"').next().unwrap().to_owned())
+            .collect();
+        assert!(ids.len() <= 80, "{} rows for one snapshot", ids.len());
+        assert!(
+            second == 1 || ids.len() > 40,
+            "more than those in sight: {}",
+            ids.len()
+        );
+        seen.extend(ids);
         messages.extend(sent);
         publish(second);
     }
+    assert!(seen.len() >= 80, "others come in turn: {}", seen.len());
     for message in &messages {
         assert!(message.matches("<tr id=\"r-").count() <= 20);
         assert!(message.len() < 200_000, "{}", message.len());

@@ -119,6 +119,23 @@ fn a_stale_removal_is_refused() {
 }
 
 #[test]
+fn whoever_saw_no_policy_may_set_one_also_after_one_was_taken_away() {
+    let mut world = world();
+    let saw_none = |budget| Order::SetPolicy {
+        policy: Box::new(with_budget("catalog", budget)),
+        expected: Some(Revision(0)),
+        rollout: None,
+    };
+    world.ordered(saw_none(0.03)).unwrap();
+    let (expected, current) = (Revision(0), Revision(1));
+    let stale = world.ordered(saw_none(0.04));
+    assert_eq!(stale, Err(OrderError::Stale { expected, current }));
+    world.ordered(remove("catalog")).unwrap();
+    world.ordered(saw_none(0.04)).unwrap();
+    assert_eq!(budget(&world, &route()), Some(0.04));
+}
+
+#[test]
 fn what_was_taken_away_stays_away_over_a_restart_and_its_number_is_not_used_again() {
     let mut world = world();
     world.ordered(set(with_budget("catalog", 0.03))).unwrap();

@@ -17,6 +17,7 @@ use crate::api::body::Object;
 use crate::api::caller::Caller;
 use crate::api::look::Scope;
 use crate::api::problem::{FieldProblem, Problem};
+use crate::whatif::figures;
 
 /// What saving would change.
 #[derive(Debug, Serialize)]
@@ -62,13 +63,20 @@ pub(in crate::api) async fn plan(
         notes.push("a pattern's policy cannot be put in force in steps".into());
     }
     let defaults = Policy::observing(scope);
-    let changes = match own {
-        Some(view) if view.policy == policy && (steps.is_some() || view.rollout.is_none()) => {
-            Vec::new()
-        }
-        Some(view) => changes(&view.policy, &policy),
-        None => changes(&defaults, &policy),
-    };
+    let mut changes = changes(own.map_or(&defaults, |view| &view.policy), &policy);
+    if let Some(rollout) = own.and_then(|view| view.rollout.as_ref())
+        && (steps.is_none() || !changes.is_empty())
+    {
+        changes.push(Change {
+            field: "rollout".into(),
+            before: format!("for {} of the agents", figures::percent(rollout.share)).into(),
+            after: if steps.is_some() {
+                "anew".into()
+            } else {
+                "for all agents at once".into()
+            },
+        });
+    }
     Ok(Json(Plan {
         revision: own.map(|view| view.revision).unwrap_or_default(),
         before: before.map(Into::into),

@@ -146,6 +146,9 @@ async fn u07_u12_revisions_come_and_go_and_each_is_in_the_record() {
     real.run(&["policy", "history", "catalog"])
         .await
         .said(0, &["taken away"]);
+    real.run(&APPLY)
+        .await
+        .said(0, &["catalog: in force as revision 5"]);
     let tail = [
         "audit", "tail", "--action", "policy", "--actor", "token:ci", "-o", "json",
     ];
@@ -155,7 +158,7 @@ async fn u07_u12_revisions_come_and_go_and_each_is_in_the_record() {
         .lines()
         .map(|it| serde_json::from_str(it).unwrap())
         .collect();
-    assert_eq!(rows.len(), 4, "{ran:?}");
+    assert_eq!(rows.len(), 5, "{ran:?}");
     assert!(
         rows.iter().all(|row| row["actor"]["via"] == "api"),
         "{ran:?}"
