@@ -31,7 +31,7 @@ impl Task {
                 Effect::Reply { request, result } => {
                     // What was ordered shows at once, not with the next tick; and it shows before
                     // its sender is answered, who looks next.
-                    self.publish_due |= result.is_ok();
+                    self.publish_due = true;
                     if let Some(answer) = self.requests.remove(&request) {
                         self.replies.push((answer, result));
                     }
