@@ -275,6 +275,10 @@ impl Acting<'_> {
     }
 }
 
+/// Longest reason, in characters: it stands in the record for ever, and while a switch is engaged on
+/// every page.
+pub(crate) const REASON_CHARS_MAX: usize = 1000;
+
 /// A reason given on the command line, as the record will have it.
 pub(crate) fn readable_reason(reason: &str) -> Result<&str, ActError> {
     let reason = reason.trim();
@@ -293,6 +297,12 @@ fn unreadable(text: &str) -> Option<String> {
         return Some(format!(
             "it has the character U+{:04X}: expected plain text in one line, without control characters and marks that turn the direction of reading",
             u32::from(odd)
+        ));
+    }
+    let chars = text.chars().count();
+    if chars > REASON_CHARS_MAX {
+        return Some(format!(
+            "it has {chars} characters: expected {REASON_CHARS_MAX} at most"
         ));
     }
     (!text.is_empty() && text.chars().all(|c| c.is_whitespace() || invisible(c))).then(|| {

@@ -6,35 +6,34 @@
 //! stops hedging is stored, live values already say "none" with the next tick (see
 //! [`crate::push`]); if the store fails, they come back.
 
+mod line;
+mod policies;
 mod readings;
 mod remembered;
 mod silences;
 mod switchback;
 mod words;
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
-use hedgerow_protocol::policy::{Intent, Policy, PolicyScope};
+use hedgerow_protocol::ids::{DependencyName, RouteKey};
+use hedgerow_protocol::policy::{Policy, PolicyScope};
 
 use self::silences::Quiet;
-use self::words::policy_words;
 use crate::controller::Controller;
 use crate::effect::{AuditRow, Done, Effect, KillState, OrderError, Record};
 use crate::event::{Actor, KillScope, Order, RequestId};
 use crate::moment::Moment;
-use crate::rollout::{RolloutOutcome, RolloutPlan};
+use crate::rollout::RolloutOutcome;
 use crate::route::Place;
-use crate::rules::{InForce, Rules, Standing};
+use crate::rules::Standing;
 use crate::view::{Mark, MarkKind};
 use crate::writes::Waiting;
 
+pub(crate) use self::line::Orders;
 pub(crate) use self::words::mode_words;
 
-/// Orders that wait for a store that does not answer. Beyond, they are refused: a person who gets
-/// no answer tries again.
-const ORDERS_WAITING_MAX: usize = 64;
+/// Dependencies whose own kill switch is engaged: each is known to every page. Beyond, there is the one
+/// over everything.
+const KILLS_MAX: usize = 1_000;
 
 /// An order and who wants it.
 #[derive(Debug, Clone)]
@@ -70,45 +69,6 @@ pub(crate) enum Outcome {
     StartSwitchback(RouteKey, u32),
     StopSwitchback(RouteKey),
     Quiet(Quiet),
-}
-
-/// Orders under way and in line.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Orders {
-    under_way: Option<Box<UnderWay>>,
-    line: VecDeque<Wanted>,
-}
-
-impl Orders {
-    /// Whether an order that is not stored yet would stop hedging on `route`.
-    pub(crate) fn would_stop(&self, rules: &Rules, route: &RouteKey) -> bool {
-        self.any(|order| match order {
-            Order::Kill {
-                scope,
-                engaged: true,
-            } => covers(scope, route),
-            Order::SetPolicy {
-                policy,
-                rollout: None,
-                ..
-            } => policy.intent() != Intent::Hedge && rules.governs(policy.scope(), route),
-            Order::RemovePolicy { scope, .. } => {
-                rules.governs(scope, route) && rules.without(scope, route) != Intent::Hedge
-            }
-            _ => false,
-        })
-    }
-
-    /// The order that is being stored.
-    pub(crate) fn under_way(&self) -> Option<&Order> {
-        self.under_way.as_ref().map(|it| &it.wanted.order)
-    }
-
-    /// Whether an order that is not stored yet is such a one.
-    pub(crate) fn any(&self, is: impl Fn(&Order) -> bool) -> bool {
-        let under_way = self.under_way.iter().map(|it| &it.wanted);
-        under_way.chain(&self.line).any(|it| is(&it.order))
-    }
 }
 
 /// Whether a kill switch of `scope` is for `route`.
@@ -158,16 +118,15 @@ impl Controller {
         if reason.trim().is_empty() {
             return self.reply(Some(request), Err(OrderError::NoReason));
         }
-        if self.orders.line.len() >= ORDERS_WAITING_MAX {
-            let problem = format!("{ORDERS_WAITING_MAX} orders wait for the store already");
-            return self.reply(Some(request), Err(OrderError::NotPersisted(problem)));
-        }
-        self.orders.line.push_back(Wanted {
+        let wanted = Wanted {
             request: Some(request),
             actor,
             reason,
             order,
-        });
+        };
+        if let Err(problem) = self.orders.queue(wanted) {
+            return self.reply(Some(request), Err(problem));
+        }
         self.next_order(now);
     }
 
@@ -253,133 +212,6 @@ impl Controller {
         }
     }
 
-    fn begin_policy(
-        &mut self,
-        now: Moment,
-        wanted: Wanted,
-        policy: Policy,
-        expected: Option<Revision>,
-        plan: Option<RolloutPlan>,
-    ) -> Option<Result<Done, OrderError>> {
-        let scope = policy.scope().clone();
-        let current = self.newest_revision(&scope);
-        let before = self.newest_policy(&scope);
-        let rolls = self.rules.rollouts.contains_key(&scope);
-        // The policy of a rollout, set for everybody, is a change.
-        if before.as_deref() == Some(&policy) && (plan.is_some() || !rolls) {
-            return Some(Ok(Done::Policy {
-                revision: current,
-                changed: false,
-            }));
-        }
-        // Whoever looked before there was a policy, or after it was taken away, saw none: 0.
-        let none_seen = before.is_none() && expected == Some(Revision(0));
-        if let Some(expected) = expected
-            && expected != current
-            && !none_seen
-        {
-            return Some(Err(OrderError::Stale { expected, current }));
-        }
-        if let Some(problem) = self.policy_problem(&scope, plan.is_some()) {
-            return Some(Err(problem));
-        }
-        let revision = self.next_revision(&scope);
-        let mut records = vec![
-            Record::Policy {
-                revision,
-                policy: Box::new(policy.clone()),
-                actor: wanted.actor.clone(),
-                reason: wanted.reason.clone(),
-                at: now,
-            },
-            Record::Audit(AuditRow {
-                at: now,
-                actor: wanted.actor.clone(),
-                action: "policy.set".into(),
-                target: scope.to_string(),
-                before: before.map_or_else(String::new, |it| policy_words(&it)),
-                after: policy_words(&policy),
-                reason: wanted.reason.clone(),
-            }),
-        ];
-        let in_force = InForce {
-            revision,
-            policy: Arc::new(policy),
-            since: now,
-        };
-        if let Some(plan) = plan {
-            self.begin_rollout(now, wanted, in_force, plan, records);
-            return None;
-        }
-        if rolls {
-            records.push(Record::RolloutEnded(scope));
-        }
-        let standing = Standing::from(&in_force);
-        self.store_order(now, wanted, Outcome::Policy(standing), records);
-        None
-    }
-
-    /// Why the policy of a scope cannot be changed now.
-    fn policy_problem(&self, scope: &PolicyScope, in_steps: bool) -> Option<OrderError> {
-        if in_steps && scope.pattern().is_some() {
-            return Some(OrderError::PatternInSteps(scope.clone()));
-        }
-        let beside = self.rules.rollout_beside(scope)?.clone();
-        let scope = scope.clone();
-        Some(OrderError::RolloutBeside { scope, beside })
-    }
-
-    fn begin_removal(
-        &mut self,
-        now: Moment,
-        wanted: Wanted,
-        scope: PolicyScope,
-        expected: Option<Revision>,
-    ) -> Option<Result<Done, OrderError>> {
-        let current = self.newest_revision(&scope);
-        let Some(before) = self.newest_policy(&scope) else {
-            return Some(Err(OrderError::NoPolicy(scope)));
-        };
-        if let Some(expected) = expected
-            && expected != current
-        {
-            return Some(Err(OrderError::Stale { expected, current }));
-        }
-        if let Some(problem) = self.policy_problem(&scope, false) {
-            return Some(Err(problem));
-        }
-        let revision = self.next_revision(&scope);
-        let mut records = vec![
-            Record::PolicyRemoved {
-                revision,
-                scope: scope.clone(),
-                actor: wanted.actor.clone(),
-                reason: wanted.reason.clone(),
-                at: now,
-            },
-            Record::Audit(AuditRow {
-                at: now,
-                actor: wanted.actor.clone(),
-                action: "policy.remove".into(),
-                target: scope.to_string(),
-                before: policy_words(&before),
-                after: String::new(),
-                reason: wanted.reason.clone(),
-            }),
-        ];
-        if self.rules.rollouts.contains_key(&scope) {
-            records.push(Record::RolloutEnded(scope.clone()));
-        }
-        let standing = Standing {
-            scope,
-            revision,
-            policy: None,
-            since: now,
-        };
-        self.store_order(now, wanted, Outcome::Policy(standing), records);
-        None
-    }
-
     fn begin_kill(
         &mut self,
         now: Moment,
@@ -390,6 +222,12 @@ impl Controller {
         let before = self.rules.kills.get(scope).is_some_and(|kill| kill.engaged);
         if before == engaged {
             return Some(Ok(Done::Kill { changed: false }));
+        }
+        let standing = self.rules.kills.values().filter(|kill| kill.engaged);
+        if engaged && *scope != KillScope::Everything && standing.count() >= KILLS_MAX {
+            return Some(Err(OrderError::NotNow(format!(
+                "the kill switches of {KILLS_MAX} dependencies are engaged already: release some, or use the one over everything"
+            ))));
         }
         let place = |engaged: bool| if engaged { "engaged" } else { "released" }.to_owned();
         let state = KillState {

@@ -12,10 +12,8 @@ use serde_json::{Map, Value};
 
 use super::BODY_BYTES_MAX;
 use super::problem::{FieldProblem, Problem};
+use crate::acts::REASON_CHARS_MAX;
 use crate::listen::BodyLate;
-
-/// Longest reason, in characters.
-pub(super) const REASON_CHARS_MAX: usize = 1000;
 
 /// A JSON object.
 #[derive(Debug)]

@@ -1,11 +1,14 @@
 //! Passwords: argon2id, one at a time for each core, the same work for a name that does not exist.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use argon2::Argon2;
+use argon2::password_hash::PasswordHasher as _;
 use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
+use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
 
 /// Shortest password. NIST 800-63B asks for 15 where the password is all there is; there is a limit
@@ -38,15 +41,26 @@ pub enum PasswordError {
 }
 
 /// The place where passwords are hashed.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Passwords {
     permits: Arc<Semaphore>,
+    /// What hashes are computed in, kept for the next ones: given back to the allocator from one thread
+    /// after the other, as much would stay with each of them, and a stranger's attempts would be the
+    /// controller's memory. Never more than there are permits.
+    memory: Arc<Mutex<Vec<Vec<Block>>>>,
+}
+
+impl fmt::Debug for Passwords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passwords").finish_non_exhaustive()
+    }
 }
 
 impl Default for Passwords {
     fn default() -> Self {
         Self {
             permits: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
+            memory: Arc::default(),
         }
     }
 }
@@ -63,12 +77,16 @@ impl Passwords {
             .await
             .expect("the semaphore is never closed");
         let password = SecretString::from(password);
+        let kept = Arc::clone(&self.memory);
         tokio::task::spawn_blocking(move || {
             // Until the work is done, also where whoever asked has hung up meanwhile.
             let _permit = permit;
             let known = hash.is_some();
             let hash = hash.as_deref().unwrap_or_else(|| nobodys_hash());
-            matches(&password, hash) && known
+            let mut memory = kept.lock().pop().unwrap_or_default();
+            let fits = matches(&password, hash, &mut memory);
+            kept.lock().push(memory);
+            fits && known
         })
         .await
         .unwrap_or(false)
@@ -91,12 +109,30 @@ pub(crate) fn hash(password: &SecretString) -> Result<String, PasswordError> {
         .map_err(|_| PasswordError::NotHashed)
 }
 
-fn matches(password: &SecretString, hash: &str) -> bool {
-    PasswordHash::new(hash).is_ok_and(|hash| {
-        Argon2::default()
-            .verify_password(password.expose_secret().as_bytes(), &hash)
-            .is_ok()
-    })
+/// Whether the password is the one behind the hash, computed in `memory`.
+fn matches(password: &SecretString, hash: &str, memory: &mut Vec<Block>) -> bool {
+    let Ok(hash) = PasswordHash::new(hash) else {
+        return false;
+    };
+    let (Ok(params), Some(salt), Some(expected)) = (Params::try_from(&hash), hash.salt, hash.hash)
+    else {
+        return false;
+    };
+    // Nothing else was ever written here, see `hash`.
+    if hash.algorithm.as_str() != Algorithm::Argon2id.as_str() {
+        return false;
+    }
+    let blocks = params.block_count();
+    if memory.len() < blocks {
+        memory.resize(blocks, Block::default());
+    }
+    let mut found = vec![0; expected.len()];
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+    let password = password.expose_secret().as_bytes();
+    argon2
+        .hash_password_into_with_memory(password, &salt, &mut found, &mut memory[..blocks])
+        .is_ok()
+        && bool::from(found.ct_eq(expected.as_ref()))
 }
 
 /// The hash of a password nobody knows.
@@ -118,9 +154,27 @@ mod tests {
             hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
             "{hash}"
         );
-        assert!(matches(&"correct horse battery".into(), &hash));
-        assert!(!matches(&"correct horse batterz".into(), &hash));
-        assert!(!matches(&"correct horse battery".into(), "not a hash"));
+        let memory = &mut Vec::new();
+        assert!(matches(&"correct horse battery".into(), &hash, memory));
+        assert!(!matches(&"correct horse batterz".into(), &hash, memory));
+        assert!(!matches(
+            &"correct horse battery".into(),
+            "not a hash",
+            memory
+        ));
+        assert!(
+            matches(&"correct horse battery".into(), &hash, memory),
+            "used memory serves too"
+        );
+    }
+
+    #[tokio::test]
+    async fn s11_attempts_are_computed_in_the_same_memory_however_many_there_are() {
+        let passwords = Passwords::default();
+        let attempts = (0..12).map(|_| passwords.verify("correct horse battery", None));
+        futures::future::join_all(attempts).await;
+        let kept = passwords.memory.lock();
+        assert!((1..=HASHES_AT_ONCE).contains(&kept.len()), "{}", kept.len());
     }
 
     #[test]

@@ -126,7 +126,12 @@ pub(crate) fn fragments(snapshot: &FleetSnapshot) -> Vec<Fragment> {
 #[template(path = "parts/kills.html")]
 pub(crate) struct Kills {
     engaged: Vec<Engaged>,
+    /// Engaged ones besides.
+    more: usize,
 }
+
+/// Engaged switches told on every page; of further ones their number, with a way to them.
+const KILLS_SHOWN: usize = 5;
 
 impl HtmlSafe for Kills {}
 
@@ -143,10 +148,11 @@ struct Engaged {
 
 impl Kills {
     fn new(snapshot: &FleetSnapshot) -> Self {
-        let engaged = snapshot
-            .kills
-            .iter()
-            .filter(|k| k.state.engaged)
+        let all = || snapshot.kills.iter().filter(|k| k.state.engaged);
+        let more = all().count().saturating_sub(KILLS_SHOWN);
+        // The one over everything is the first of them.
+        let engaged = all()
+            .take(KILLS_SHOWN)
             .map(|k| Engaged {
                 what: match &k.state.scope {
                     KillScope::Everything => "all dependencies".into(),
@@ -163,7 +169,7 @@ impl Kills {
                 },
             })
             .collect();
-        Self { engaged }
+        Self { engaged, more }
     }
 }
 

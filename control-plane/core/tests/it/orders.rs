@@ -280,3 +280,30 @@ fn a_release_and_a_new_base_are_in_the_record() {
     world.tick();
     assert_eq!(world.agent(1).mode(&route()), Mode::On);
 }
+
+/// Others' orders fill their own places only, and a kill switch goes before those that wait.
+#[test]
+fn p10_a_kill_switch_passes_the_line_and_is_not_crowded_out() {
+    let mut world = World::hedging();
+    world.store.answers = Answers::Later;
+    let budget = |n: u32| set(policy_with(|it| it.budget = 0.05 + f64::from(n) * 1e-4));
+    let waiting: Vec<_> = (0..80).map(|n| world.order(budget(n))).collect();
+    let refused = |world: &World| {
+        let mut replies = waiting.iter().filter_map(|it| world.replies.get(it));
+        replies.any(|it| matches!(it, Err(OrderError::NotPersisted(_))))
+    };
+    assert!(refused(&world), "there is an end to what waits");
+    let kill = world.order(Order::Kill {
+        scope: KillScope::Everything,
+        engaged: true,
+    });
+    assert_eq!(world.replies.get(&kill), None, "it waits");
+    // The order under way, then the kill switch.
+    world.store_answers(true);
+    world.store_answers(true);
+    assert_eq!(
+        world.replies.get(&kill),
+        Some(&Ok(Done::Kill { changed: true }))
+    );
+    assert!(!world.agent(1).may_hedge(&route()));
+}
