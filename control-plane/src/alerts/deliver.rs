@@ -196,7 +196,7 @@ impl Carrier {
     async fn round(&self) -> Result<Duration, StoreError> {
         let receiver = self.receiver.name();
         let grouping = self.receiver.grouping();
-        let by_subject = grouping == Grouping::Subjects;
+        let by_subject = grouping != Grouping::Episodes;
         let waiting = &self.settings.metrics.notices_waiting;
         loop {
             waiting
