@@ -368,6 +368,11 @@ impl Backend for Ui {
             .await
             .map_err(|e| unreadable(&e))
     }
+
+    async fn deliveries_of(&self, alerts: &[&str]) -> Result<Vec<Delivery>, StoreError> {
+        let of_them = self.store.deliveries_of(alerts).await;
+        of_them.map_err(|e| unreadable(&e))
+    }
 }
 
 fn unreadable(error: &store::StoreError) -> StoreError {

@@ -249,6 +249,12 @@ pub trait Backend: Clone + Send + Sync + 'static {
         &self,
         limit: u32,
     ) -> impl Future<Output = Result<Vec<Delivery>, StoreError>> + Send;
+
+    /// What has been sent, or is to be sent, of these episodes, oldest first, however old.
+    fn deliveries_of(
+        &self,
+        alerts: &[&str],
+    ) -> impl Future<Output = Result<Vec<Delivery>, StoreError>> + Send;
 }
 
 /// Somebody signed in.

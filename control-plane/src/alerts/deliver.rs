@@ -10,6 +10,7 @@ use hedgerow_protocol::ids::DependencyName;
 use reqwest::Url;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::AttemptError;
@@ -45,6 +46,8 @@ pub struct Delivering {
     pub retry_max: Duration,
     /// Age at which a notice is given up.
     pub give_up_after: Duration,
+    /// How often notices of receivers that are no longer configured are looked for; above zero.
+    pub sweep_every: Duration,
     /// How long one attempt may take.
     pub timeout: Duration,
     /// How often a receiver that forgets (Alertmanager) is told again what still fires.
@@ -66,6 +69,7 @@ impl Default for Delivering {
             retry_first: Duration::from_secs(1),
             retry_max: Duration::from_mins(5),
             give_up_after: Duration::from_hours(24),
+            sweep_every: Duration::from_hours(1),
             timeout: Duration::from_secs(10),
             resend_every: Duration::from_mins(1),
             held_for: Duration::from_mins(15),
@@ -119,11 +123,14 @@ pub async fn deliver(
         };
         tasks.spawn(carrier.run(news.subscribe()));
     }
-    sweep(&settings, &store, &names).await;
+    // At once, too.
+    let mut sweeps = tokio::time::interval(settings.sweep_every);
+    sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! { biased;
             () = shutdown.cancelled() => break,
             () = wake.notified() => { news.send_replace(()); }
+            _ = sweeps.tick() => sweep(&settings, &store, &names).await,
             // None: there are no receivers.
             Some(ended) = tasks.join_next() => {
                 // It ends with the shutdown only. Whoever runs this starts anew, rather than that
@@ -196,7 +203,7 @@ impl Carrier {
     async fn round(&self) -> Result<Duration, StoreError> {
         let receiver = self.receiver.name();
         let grouping = self.receiver.grouping();
-        let by_subject = grouping == Grouping::Subjects;
+        let by_subject = grouping != Grouping::Episodes;
         let waiting = &self.settings.metrics.notices_waiting;
         loop {
             waiting

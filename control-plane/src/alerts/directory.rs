@@ -1,19 +1,25 @@
 //! The receivers of the configuration, for pages and programs: how they do, and whether a notice
 //! arrives.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hedgerow_dashboard::backend::{ReceiverView, TestOutcome};
 use hedgerow_protocol::ids::RouteKey;
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::attempt::{AttemptError, Taken};
 use super::deliver::Delivering;
 use super::notice::{Notice, link};
 use super::receiver::Receiver;
+use crate::store::outbox::OutboxState;
 use crate::store::{Store, StoreError};
 
+/// How receivers do is read from the store this often at most: it means reading the outbox, and each
+/// open page asks every second.
+const FRESH_FOR: Duration = Duration::from_secs(5);
 /// The rule that test notices name.
 const TEST_RULE: &str = "TestNotice";
 
@@ -22,6 +28,14 @@ const TEST_RULE: &str = "TestNotice";
 pub struct Receivers {
     all: Arc<[Receiver]>,
     settings: Delivering,
+    read: Arc<Mutex<Option<Read>>>,
+}
+
+/// How receivers do, and when that was read.
+#[derive(Debug)]
+struct Read {
+    at: Instant,
+    states: BTreeMap<String, OutboxState>,
 }
 
 impl Receivers {
@@ -30,6 +44,7 @@ impl Receivers {
         Self {
             all: all.into(),
             settings,
+            read: Arc::default(),
         }
     }
 
@@ -38,9 +53,9 @@ impl Receivers {
         self.all.iter().find(|it| it.name() == name)
     }
 
-    /// How each does, by name.
+    /// How each does, by name; as of 5 s ago at most.
     pub(crate) async fn views(&self, store: &Store) -> Result<Vec<ReceiverView>, StoreError> {
-        let mut states = store.outbox_states().await?;
+        let mut states = self.states(store, FRESH_FOR).await?;
         let mut views: Vec<_> = self
             .all
             .iter()
@@ -59,6 +74,25 @@ impl Receivers {
             .collect();
         views.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(views)
+    }
+
+    /// As read last, where that is less than `fresh_for` ago. Who asks meanwhile waits for the one
+    /// who reads.
+    async fn states(
+        &self,
+        store: &Store,
+        fresh_for: Duration,
+    ) -> Result<BTreeMap<String, OutboxState>, StoreError> {
+        let mut read = self.read.lock().await;
+        if let Some(read) = read.as_ref().filter(|it| it.at.elapsed() < fresh_for) {
+            return Ok(read.states.clone());
+        }
+        let states = store.outbox_states().await?;
+        *read = Some(Read {
+            at: Instant::now(),
+            states: states.clone(),
+        });
+        Ok(states)
     }
 
     /// Sends a notice made up for the purpose, the way all go, and says what came of it. A program
@@ -112,5 +146,42 @@ impl Receivers {
             ended: None,
             link: dashboard.and_then(|base| link(base, &["receivers"])),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hedgerow_core::effect::{AlertState, Record};
+    use hedgerow_core::moment::Moment;
+    use hedgerow_core::view::AlertRule;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn u11_how_receivers_do_is_not_read_anew_for_each_who_asks() {
+        let folder = TempDir::new().unwrap();
+        let store = Store::open(&folder.path().join("hedgerow.db"))
+            .await
+            .unwrap();
+        let receivers = Receivers::default();
+        let hour = Duration::from_hours(1);
+        assert!(receivers.states(&store, hour).await.unwrap().is_empty());
+        let alert = AlertState {
+            id: "e1".into(),
+            rule: AlertRule::SharedSlowdown,
+            route: RouteKey::new("catalog", "get").unwrap(),
+            replica: None,
+            summary: "slow".into(),
+            since: Moment::from_millis(1_700_000_000_000),
+            resolved: None,
+        };
+        let chat = ["chat".to_owned()];
+        store.write(&[Record::Alert(alert)], &chat).await.unwrap();
+        let asked_too = receivers.clone();
+        assert!(asked_too.states(&store, hour).await.unwrap().is_empty());
+        let anew = receivers.states(&store, Duration::ZERO).await.unwrap();
+        assert_eq!(anew["chat"].waiting, 1);
+        assert_eq!(asked_too.states(&store, hour).await.unwrap(), anew);
     }
 }

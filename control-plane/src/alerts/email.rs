@@ -91,7 +91,8 @@ impl Email {
     pub(super) async fn attempt(&self, message: &Message) -> Result<Taken, AttemptError> {
         let letter = letter::write(message, &self.from, &self.to)?;
         let within = message.timeout * PATIENCE;
-        tokio::time::timeout(within, session::hand_in(self, &letter))
+        let handing_in = session::hand_in(self, &letter, within, message.timeout);
+        tokio::time::timeout(within, handing_in)
             .await
             .unwrap_or(Err(AttemptError::Timeout(within)))
     }

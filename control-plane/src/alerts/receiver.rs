@@ -38,7 +38,8 @@ pub(super) enum Grouping {
     /// Each by itself, and of one subject one after the other: to the receiver they are one alert,
     /// which the end of an older episode would end.
     Subjects,
-    /// Those of one dependency in one message: a person reads it.
+    /// Those of one dependency in one message, and of one subject one after the other: a person reads
+    /// it, and takes what comes last for what is so now.
     Dependencies,
 }
 

@@ -341,6 +341,21 @@ async fn p15_notices_of_a_receiver_that_is_gone_are_given_up_once_they_are_old()
 }
 
 #[tokio::test]
+async fn p15_notices_of_a_receiver_that_is_gone_are_given_up_while_the_controller_runs() {
+    let mut post = Post::new(Vec::new()).await;
+    // Old enough not at the start, but soon.
+    let alert = firing("e1");
+    let now = Moment::from_millis(jiff::Timestamp::now().as_millisecond() as u64);
+    let mut settings = brisk();
+    settings.give_up_after = now.since(alert.since) + Duration::from_secs(2);
+    settings.sweep_every = Duration::from_millis(50);
+    post.write(alert, &["gone"]).await;
+    post.restart(settings, Vec::new()).await;
+    post.until_done().await;
+    assert_eq!(post.deliveries().await[0].state, "given_up");
+}
+
+#[tokio::test]
 async fn a_receiver_that_asks_for_time_gets_it() {
     let sink = Sink::new();
     sink.answers(|n| match n {

@@ -4,7 +4,7 @@ pub(crate) mod acts;
 mod silences;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -24,7 +24,7 @@ use crate::guard::Viewer;
 use crate::router::App;
 use silences::{SilenceForm, Silences};
 
-/// Deliveries read; older ones are in the store only.
+/// Notices read for those of earlier alerts; older ones are in the store only.
 const DELIVERIES: u32 = 200;
 /// Alerts of one group that are shown; further ones are told by number.
 const SHOWN: usize = 100;
@@ -197,19 +197,50 @@ impl AlertRow {
     }
 }
 
+/// Alerts, group by group, the newest first.
+fn in_order(snapshot: &FleetSnapshot) -> Vec<&AlertView> {
+    let mut views: Vec<&AlertView> = snapshot.alerts.iter().collect();
+    views.sort_by_key(|a| (Group::of(a), Reverse(a.state.since)));
+    views
+}
+
+fn of_group<'a>(views: &[&'a AlertView], group: Group) -> impl Iterator<Item = &'a AlertView> {
+    views.iter().copied().filter(move |a| Group::of(a) == group)
+}
+
 impl AlertList {
     async fn load<B: Backend>(backend: &B, snapshot: &FleetSnapshot, can_act: bool) -> Self {
-        let (deliveries, problem) = match backend.deliveries(DELIVERIES).await {
-            Ok(deliveries) => (deliveries, None),
-            Err(problem) => (Vec::new(), Some(problem.to_string())),
+        let views = in_order(snapshot);
+        let shown: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|&(group, ..)| of_group(&views, group).take(SHOWN))
+            .map(|a| a.state.id.as_str())
+            .collect();
+        // By themselves: what others were told since must not push theirs out.
+        let own = backend.deliveries_of(&shown).await;
+        let newest = backend.deliveries(DELIVERIES).await;
+        let (mut own, newest, problem) = match (own, newest) {
+            (Ok(own), Ok(newest)) => (own, newest, None),
+            (Err(problem), _) | (_, Err(problem)) => {
+                (Vec::new(), Vec::new(), Some(problem.to_string()))
+            }
         };
-        Self::new(snapshot, &deliveries, problem, can_act)
+        own.reverse();
+        let mut list = Self::new(snapshot, &views, &own, can_act);
+        let known: BTreeSet<&str> = views.iter().map(|a| a.state.id.as_str()).collect();
+        list.older = newest
+            .iter()
+            .filter(|d| !known.contains(d.alert.as_str()))
+            .map(|d| DeliveryRow::new(d, snapshot))
+            .collect();
+        list.problem = problem;
+        list
     }
 
     fn new(
         snapshot: &FleetSnapshot,
+        views: &[&AlertView],
         deliveries: &[Delivery],
-        problem: Option<String>,
         can_act: bool,
     ) -> Self {
         let mut told: BTreeMap<&str, Vec<&Delivery>> = BTreeMap::new();
@@ -218,10 +249,8 @@ impl AlertList {
                 .or_default()
                 .push(delivery);
         }
-        let mut views: Vec<&AlertView> = snapshot.alerts.iter().collect();
-        views.sort_by_key(|a| (Group::of(a), Reverse(a.state.since)));
         let groups = GROUPS.iter().map(|&(group, title, id)| {
-            let mine: Vec<_> = views.iter().filter(|a| Group::of(a) == group).collect();
+            let mine: Vec<_> = of_group(views, group).collect();
             let rows = mine.iter().take(SHOWN).map(|a| {
                 let told = told.get(a.state.id.as_str()).map_or(&[][..], Vec::as_slice);
                 AlertRow::new(a, told, snapshot)
@@ -235,18 +264,11 @@ impl AlertList {
             }
         });
         let groups = groups.filter(|group| group.count > 0).collect();
-        let known: std::collections::BTreeSet<&str> =
-            views.iter().map(|a| a.state.id.as_str()).collect();
-        let older = deliveries
-            .iter()
-            .filter(|d| !known.contains(d.alert.as_str()))
-            .map(|d| DeliveryRow::new(d, snapshot))
-            .collect();
         Self {
             groups,
             silences: Silences::new(snapshot, can_act),
-            older,
-            problem,
+            older: Vec::new(),
+            problem: None,
             can_act,
         }
     }

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use hedgerow_core::view::AlertRule;
+use hedgerow_dashboard::backend::{Backend as _, Delivery};
 
 use crate::ask::{fleet_pages, get, post, stream_start};
 use crate::fleet;
@@ -31,6 +32,27 @@ async fn u10_alerts_stand_in_groups_with_delivery_for_each_receiver() {
     assert!(page.body.contains(&chart), "no link to the chart: {chart}");
     // A viewer sees all of it, and no form.
     assert!(!page.body.contains("action=\"/alerts/"));
+}
+
+#[tokio::test]
+async fn u10_an_alert_shows_its_notices_however_many_others_were_told_since() {
+    let (stage, router) = fleet_pages();
+    let newest = stage.deliveries(1).await.unwrap().remove(0);
+    let another = |n: i64| Delivery {
+        id: newest.id + n,
+        alert: format!("another-{n}"),
+        ..newest.clone()
+    };
+    let others: Vec<_> = (1..=1000).rev().map(another).collect();
+    stage.state(|s| s.newer_deliveries = others);
+    let text = get(&router, "/alerts", VIEWER).await.text();
+    for words in [
+        "chat firing waiting 4",
+        "on-call firing delivered 2",
+        "200 notices about earlier alerts",
+    ] {
+        assert!(text.contains(words), "{words} is not in {text}");
+    }
 }
 
 #[tokio::test]

@@ -64,6 +64,8 @@ pub(crate) struct State {
     /// Names of receivers that were sent a test.
     pub(crate) tested: Vec<String>,
     pub(crate) receivers: Vec<ReceiverView>,
+    /// Notices later than those of the realistic fleet, newest first.
+    pub(crate) newer_deliveries: Vec<Delivery>,
     /// Who may come in.
     pub(crate) access: AccessView,
     /// Changes of it that were asked for, each with its reason.
@@ -695,7 +697,17 @@ impl Backend for Stage {
             }))
     }
 
-    async fn deliveries(&self, _: u32) -> Result<Vec<Delivery>, StoreError> {
-        Ok(told::deliveries(self.snapshot().at))
+    async fn deliveries(&self, limit: u32) -> Result<Vec<Delivery>, StoreError> {
+        let mut all = self.state(|s| s.newer_deliveries.clone());
+        all.extend(told::deliveries(self.snapshot().at));
+        all.truncate(limit as usize);
+        Ok(all)
+    }
+
+    async fn deliveries_of(&self, alerts: &[&str]) -> Result<Vec<Delivery>, StoreError> {
+        let mut all = self.deliveries(u32::MAX).await?;
+        all.retain(|it| alerts.contains(&it.alert.as_str()));
+        all.reverse();
+        Ok(all)
     }
 }

@@ -100,7 +100,12 @@ async fn p15_what_is_due_of_a_dependency_is_one_mail_and_its_end_is_in_its_threa
         route: RouteKey::new("cart", "add").unwrap(),
         ..firing("e3")
     };
-    post.write_all(&[firing("e1"), firing("e2"), elsewhere], &["mail"])
+    // Of one subject they would wait for each other.
+    let named = AlertState {
+        replica: Some("10.0.0.7:8080".into()),
+        ..firing("e1")
+    };
+    post.write_all(&[named, firing("e2"), elsewhere], &["mail"])
         .await;
     post.until_done().await;
     post.write(resolved(&firing("e2")), &["mail"]).await;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::catch::Catch;
 use super::kinds::{ROUTING_KEY, made, pagerduty, slack};
 use super::{Post, firing, hostile, resolved};
+use crate::standing::eventually;
 
 /// What an incoming webhook takes: a text, and 1 to 50 blocks of at most 3,000 characters each.
 /// Gives back the texts of the blocks.
@@ -64,6 +65,39 @@ async fn p15_slack_gets_what_is_due_of_a_dependency_in_one_message() {
             .iter()
             .all(|it| it.state == "delivered" && it.attempts == 1)
     );
+    post.stop().await;
+}
+
+#[tokio::test]
+async fn b77_slack_gets_no_older_episode_after_a_newer_one_of_the_same_subject() {
+    let catch = Catch::start().await;
+    catch.answers(|n| match n {
+        0 => (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "1")]).into_response(),
+        _ => StatusCode::OK.into_response(),
+    });
+    let mut post = Post::new(vec![made("chat", slack(catch.address))]).await;
+    let episode = |id: &str| AlertState {
+        summary: format!("episode {id}"),
+        ..firing(id)
+    };
+    post.write(episode("e1"), &["chat"]).await;
+    eventually("the first is put off", async || {
+        post.deliveries().await[0].attempts == 1
+    })
+    .await;
+    post.write(resolved(&episode("e1")), &["chat"]).await;
+    post.write(episode("e2"), &["chat"]).await;
+    post.until_done().await;
+    let texts: Vec<_> = catch.taken().iter().map(slack_texts).collect();
+    assert_eq!(texts.len(), 3, "{texts:#?}");
+    for (text, [title, episode]) in texts.iter().zip([
+        ["*Firing:", "episode e1"],
+        ["*Resolved:", "episode e1"],
+        ["*Firing:", "episode e2"],
+    ]) {
+        assert!(text[0].starts_with(title), "{texts:#?}");
+        assert!(text[1].contains(episode), "{texts:#?}");
+    }
     post.stop().await;
 }
 
