@@ -54,13 +54,14 @@ pub(super) struct Credential {
 impl Credential {
     /// Waits until it has been taken back.
     pub(super) async fn taken_back(&mut self) {
-        if let Some(stored) = &mut self.stored
-            && stored
-                .wait_for(|them| !them.iter().any(|it| it.sha256 == self.hash))
-                .await
-                .is_ok()
-        {
-            return;
+        if let Some(stored) = &mut self.stored {
+            // It was there when this receiver was made; only a change can have taken it back.
+            while stored.changed().await.is_ok() {
+                let them = stored.borrow_and_update();
+                if !them.iter().any(|it| it.sha256 == self.hash) {
+                    return;
+                }
+            }
         }
         // One of the settings; or nobody is there who could take it back.
         std::future::pending::<()>().await;

@@ -2,7 +2,8 @@
 //! checks the role; the command line comes directly, beside a running controller or without one:
 //! whoever can write the store's file may do all of this anyway.
 //!
-//! Invariant: nobody can be removed or demoted who is the last administrator.
+//! Invariant: nobody can be removed or demoted here unless an administrator stays whose account is
+//! the controller's own. Those of single sign-on do not count: their provider may demote them.
 
 use std::time::Duration;
 

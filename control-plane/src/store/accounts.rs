@@ -394,12 +394,15 @@ async fn standing(
     .transpose()
 }
 
+/// Whether another account of the controller's own administers: a provider of single sign-on may
+/// demote those it vouches for, or be gone, at any time.
 async fn others_administer(
     connection: &mut SqliteConnection,
     name: &str,
 ) -> Result<bool, StoreError> {
     let others: i64 = sqlx::query_scalar(
-        "SELECT count(*) FROM operators WHERE role = 'administrator' AND name <> $1",
+        "SELECT count(*) FROM operators
+         WHERE role = 'administrator' AND name <> $1 AND sso_identity IS NULL",
     )
     .bind(name)
     .fetch_one(connection)
