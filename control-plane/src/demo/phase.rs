@@ -134,7 +134,11 @@ impl Phase {
     fn healthy_as_promised(&self, must: &mut impl FnMut(bool, String)) {
         must(
             self.hedge_rate.is_some_and(|r| (0.035..=0.06).contains(&r)),
-            format!("hedge rate {:?}, expected 0.035 to 0.06", self.hedge_rate),
+            format!(
+                "hedge rate {}, expected 3.5 % to 6 %",
+                self.hedge_rate
+                    .map_or_else(|| "unknown".into(), |rate| format!("{:.2} %", rate * 100.0))
+            ),
         );
         must(self.halves_the_tail(), self.tail_words());
         must(
@@ -175,7 +179,10 @@ impl Phase {
         );
         must(
             self.on_after_s.is_some_and(|s| s <= 60.0),
-            format!("on again after {:?} s, expected within 60", self.on_after_s),
+            format!(
+                "on again after {} s, expected within 60",
+                figure(self.on_after_s)
+            ),
         );
         must(
             self.ons == 1 && self.offs == 0,
@@ -194,8 +201,8 @@ impl Phase {
         must(
             self.off_after_s.is_some_and(|s| s <= within_s),
             format!(
-                "off after {:?} s, expected within {within_s}",
-                self.off_after_s
+                "off after {} s, expected within {within_s}",
+                figure(self.off_after_s)
             ),
         );
         must(
@@ -213,8 +220,9 @@ impl Phase {
 
     fn tail_words(&self) -> String {
         format!(
-            "hedged p99 {:?} ms, held-out {:?} ms: expected at most half",
-            self.p99_ms, self.p99_holdout_ms
+            "hedged p99 {} ms, held-out {} ms: expected at most half",
+            figure(self.p99_ms),
+            figure(self.p99_holdout_ms)
         )
     }
 
@@ -237,6 +245,11 @@ impl Phase {
         let error = (pooled * (1.0 - pooled) * (1.0 / n + 1.0 / m)).sqrt();
         a <= b + 3.0 * error
     }
+}
+
+/// In words for a person.
+fn figure(value: Option<f64>) -> String {
+    value.map_or_else(|| "unknown".into(), |value| format!("{value:.1}"))
 }
 
 #[cfg(test)]

@@ -82,6 +82,91 @@ fn schema(description: &Value, operation: &Value, status: u16) -> Option<Value> 
     Some(schema.into())
 }
 
+/// Changes in an order in which each has something to answer about.
+fn changes() -> Vec<(&'static str, &'static str, Value)> {
+    let reason = || json!({"reason": "a test"});
+    vec![
+        (
+            "put",
+            "/api/v1/policies/{scope}",
+            json!({"intent": "hedge", "budget": 0.06, "reason": "a test"}),
+        ),
+        (
+            "post",
+            "/api/v1/policies/{scope}/plan",
+            json!({"intent": "hedge", "budget": 0.02}),
+        ),
+        (
+            "post",
+            "/api/v1/policies/{scope}/revert",
+            json!({"revision": 1, "reason": "a test"}),
+        ),
+        (
+            "post",
+            "/api/v1/silences",
+            json!({"minutes": 5, "rule": "SharedSlowdown", "reason": "a test"}),
+        ),
+        (
+            "post",
+            "/api/v1/routes/{dependency}/{operation}/replay",
+            json!({}),
+        ),
+        (
+            "put",
+            "/api/v1/dependencies/{dependency}/utilisation",
+            json!({"utilisation": 0.2, "valid_s": 60}),
+        ),
+        (
+            "put",
+            "/api/v1/routes/{dependency}/{operation}/duplicates",
+            json!({"executed": 3, "over_s": 60}),
+        ),
+        (
+            "post",
+            "/api/v1/routes/{dependency}/{operation}/accept-base",
+            reason(),
+        ),
+        (
+            "post",
+            "/api/v1/routes/{dependency}/{operation}/release",
+            reason(),
+        ),
+        (
+            "post",
+            "/api/v1/kill",
+            json!({"scope": "dependency", "dependency": "search", "engaged": true, "reason": "a test"}),
+        ),
+    ]
+}
+
+/// The same, of who may come in.
+fn changes_of_access() -> Vec<(&'static str, &'static str, Value)> {
+    let reason = || json!({"reason": "a test"});
+    vec![
+        (
+            "post",
+            "/api/v1/operators",
+            json!({"name": "ada", "role": "viewer", "reason": "a test"}),
+        ),
+        (
+            "put",
+            "/api/v1/operators/{name}",
+            json!({"role": "editor", "reason": "a test"}),
+        ),
+        ("post", "/api/v1/operators/{name}/link", reason()),
+        (
+            "post",
+            "/api/v1/tokens",
+            json!({"name": "ada", "role": "viewer", "days": 3, "reason": "a test"}),
+        ),
+        (
+            "post",
+            "/api/v1/agent-tokens",
+            json!({"service": "shop", "reason": "a test"}),
+        ),
+    ]
+}
+
 #[tokio::test]
 async fn what_is_answered_is_as_the_description_says() {
     let steered = Steered::start().await;
@@ -106,70 +191,7 @@ async fn what_is_answered_is_as_the_description_says() {
     let (_, agents) = send("get", "/api/v1/agents", &Value::Null).await;
     let agents: Value = serde_json::from_str(&agents).unwrap();
     let instance = agents["items"][0]["instance"].as_str().unwrap().to_owned();
-    let route = "/api/v1/routes/{dependency}/{operation}";
-    let reason = || json!({"reason": "a test"});
-    // In an order in which each has something to answer about.
-    let changes = [
-        (
-            "put",
-            "/api/v1/policies/{scope}",
-            json!({"intent": "hedge", "budget": 0.06, "reason": "a test"}),
-        ),
-        (
-            "post",
-            "/api/v1/policies/{scope}/plan",
-            json!({"intent": "hedge", "budget": 0.02}),
-        ),
-        (
-            "post",
-            "/api/v1/policies/{scope}/revert",
-            json!({"revision": 1, "reason": "a test"}),
-        ),
-        (
-            "post",
-            "/api/v1/silences",
-            json!({"minutes": 5, "rule": "SharedSlowdown", "reason": "a test"}),
-        ),
-        (
-            "post",
-            "/api/v1/operators",
-            json!({"name": "ada", "role": "viewer", "reason": "a test"}),
-        ),
-        (
-            "put",
-            "/api/v1/operators/{name}",
-            json!({"role": "editor", "reason": "a test"}),
-        ),
-        ("post", "/api/v1/operators/{name}/link", reason()),
-        (
-            "post",
-            "/api/v1/tokens",
-            json!({"name": "ada", "role": "viewer", "days": 3, "reason": "a test"}),
-        ),
-        (
-            "post",
-            "/api/v1/agent-tokens",
-            json!({"service": "shop", "reason": "a test"}),
-        ),
-        ("post", &format!("{route}/replay"), json!({})),
-        (
-            "put",
-            "/api/v1/dependencies/{dependency}/utilisation",
-            json!({"utilisation": 0.2, "valid_s": 60}),
-        ),
-        (
-            "put",
-            &format!("{route}/duplicates"),
-            json!({"executed": 3, "over_s": 60}),
-        ),
-        ("post", &format!("{route}/accept-base"), reason()),
-        ("post", &format!("{route}/release"), reason()),
-        (
-            "post",
-            "/api/v1/kill",
-            json!({"scope": "dependency", "dependency": "search", "engaged": true, "reason": "a test"}),
-        ),
-    ];
+    let changes = [changes(), changes_of_access()].concat();
     let description = description();
     let all = operations(&description);
     let find = |method: &str, path: &str| {
