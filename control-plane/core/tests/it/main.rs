@@ -14,6 +14,7 @@ mod day;
 mod delivery;
 mod fleet;
 mod lies;
+mod merged;
 mod orders;
 mod pools;
 mod quarantine;
