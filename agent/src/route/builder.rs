@@ -177,7 +177,9 @@ impl RouteBuilder {
             ));
         }
         if !policy.scope().covers(key) {
-            return Err(conflict("the policy is for something else than the route"));
+            return Err(conflict(
+                "the policy is for another dependency or operation than the route",
+            ));
         }
         Ok(RouteMode::own(policy.clone()))
     }
