@@ -13,7 +13,6 @@
 //! of a dependency in one. To add a kind: its file, a variant in [`receiver`] and in
 //! [`crate::config::ReceiverKind`], its keys in `config/receiver/entry.rs`.
 
-pub(crate) mod address;
 mod alertmanager;
 mod attempt;
 mod backoff;
@@ -30,7 +29,7 @@ mod signature;
 mod slack;
 mod webhook;
 
-pub use address::AddressError;
+pub use crate::outward::AddressError;
 pub use deliver::{Delivering, deliver};
 pub use directory::Receivers;
 pub use receiver::{Receiver, ReceiverError};

@@ -13,6 +13,7 @@ pub mod config;
 pub mod demo;
 pub mod engine;
 pub mod listen;
+mod outward;
 mod process;
 pub mod store;
 pub mod telemetry;

@@ -1,6 +1,9 @@
 //! What the pages need of a controller. The control plane implements it; tests implement it over
 //! values. Nothing here knows of a database, of gRPC or of a runtime.
 
+mod access;
+mod process;
+
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,6 +21,12 @@ use hedgerow_core::whatif::{Latencies, Replay};
 use hedgerow_protocol::ids::{DependencyName, Revision, RouteKey};
 use hedgerow_protocol::policy::{Policy, PolicyScope};
 use serde::Serialize;
+
+pub use access::{
+    AccessChange, AccessChanged, AccessView, AgentTokenView, ApiTokenView, OperatorView,
+    SignOnBegun, SignOnEnded,
+};
+pub use process::{ProcessView, ReceiverView, TestOutcome};
 
 /// A controller, seen from its pages.
 pub trait Backend: Clone + Send + Sync + 'static {
@@ -460,214 +469,4 @@ pub struct Delivery {
     pub at: Moment,
     /// When it was delivered or given up.
     pub done: Option<Moment>,
-}
-
-/// A receiver of alerts, and how it does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ReceiverView {
-    /// Its name.
-    pub name: String,
-    /// `webhook`, `alertmanager`, `slack`, `pagerduty` or `email`.
-    pub kind: String,
-    /// Where its notices go, as far as may be shown: a host, or the domain of an address.
-    pub to: String,
-    /// Notices that wait for it.
-    pub waiting: u64,
-    /// Notices given up, of those still kept.
-    pub given_up: u64,
-    /// When one was delivered last.
-    pub delivered: Option<Moment>,
-    /// The newest attempt's error, if it failed; without the receiver's address or answer.
-    pub last_error: Option<String>,
-}
-
-/// What came of a test notice.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TestOutcome {
-    /// Whether the receiver took it.
-    pub delivered: bool,
-    /// Its answer's status, as `204` or `250`, or what kept it from being reached.
-    pub status: String,
-    /// How long that took.
-    #[serde(rename = "took_ms", serialize_with = "whole_millis")]
-    pub took: Duration,
-}
-
-fn whole_millis<S: serde::Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u64(u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// The controller's process.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct ProcessView {
-    /// Its version.
-    pub version: String,
-    /// Its name, where there are several.
-    pub name: String,
-    /// Whether it decides. With one controller on a store always.
-    pub leader: bool,
-    /// The store's file and its log, in bytes; None: not known.
-    pub store_bytes: Option<u64>,
-    /// Notices that wait, over all receivers.
-    pub outbox_depth: u64,
-    /// Event streams open, of pages.
-    pub open_pages: u64,
-    /// Resident memory in bytes; None: not known on this system.
-    pub resident_bytes: Option<u64>,
-    /// Time between the newest report's arrival and its decision, the last tick; None: no report.
-    #[serde(rename = "report_lag_ms", skip_serializing_if = "Option::is_none")]
-    pub report_lag_ms: Option<f64>,
-}
-
-/// Who may come in.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct AccessView {
-    /// People, by name.
-    pub operators: Vec<OperatorView>,
-    /// Programs, by name.
-    pub api_tokens: Vec<ApiTokenView>,
-    /// Credentials of services' agents, by service.
-    pub agent_tokens: Vec<AgentTokenView>,
-}
-
-/// A person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct OperatorView {
-    /// Their name.
-    pub name: String,
-    /// What they may do.
-    pub role: Role,
-    /// Whether they can sign in by password.
-    pub has_password: bool,
-    /// Whether they come in by single sign-on: their role is the provider's to say, and who is
-    /// removed here comes in again as long as the provider gives them one.
-    pub single_sign_on: bool,
-    /// Since when.
-    pub created: Moment,
-    /// Sessions open.
-    pub sessions: u64,
-}
-
-/// A program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ApiTokenView {
-    /// Its name.
-    pub name: String,
-    /// What it may do.
-    pub role: Role,
-    /// Since when.
-    pub created: Moment,
-    /// Until when.
-    pub expires: Moment,
-}
-
-/// A service's credential.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AgentTokenView {
-    /// Its identity, the first letters of its hash: nothing can be told from it.
-    pub id: String,
-    /// The service its agents speak for.
-    pub service: String,
-    /// Since when.
-    pub created: Moment,
-}
-
-/// A change of who may come in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AccessChange {
-    /// A new person; the answer is a one-time link, by which they choose nothing and are let in.
-    AddOperator {
-        /// Their name.
-        name: String,
-        /// What they may do.
-        role: Role,
-    },
-    /// Another role. Open sessions and streams have it at once.
-    SetRole {
-        /// Whose.
-        name: String,
-        /// Which.
-        role: Role,
-    },
-    /// Their sessions end, and they do not come in again.
-    RemoveOperator {
-        /// Who.
-        name: String,
-    },
-    /// A one-time link for somebody who is known.
-    LoginLink {
-        /// For whom.
-        name: String,
-    },
-    /// A token for a program.
-    AddApiToken {
-        /// Its name.
-        name: String,
-        /// What it may do.
-        role: Role,
-        /// How many days it lasts, 1 to 366.
-        days: u32,
-    },
-    /// It is over at once.
-    RevokeApiToken {
-        /// Its name.
-        name: String,
-    },
-    /// A credential for a service's agents.
-    AddAgentToken {
-        /// The service.
-        service: String,
-    },
-    /// It is over at once, also for streams that are open.
-    RevokeAgentToken {
-        /// See [`AgentTokenView::id`].
-        id: String,
-    },
-}
-
-/// What a change of access brought; a secret in it is shown once and known to nobody after.
-#[derive(Clone, PartialEq, Eq)]
-pub enum AccessChanged {
-    /// Nothing to show.
-    Done,
-    /// A token.
-    Token(String),
-    /// A path on this site, with a one-time token in it.
-    Link(String),
-}
-
-impl std::fmt::Debug for AccessChanged {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Done => "Done",
-            Self::Token(_) => "Token([hidden])",
-            Self::Link(_) => "Link([hidden])",
-        })
-    }
-}
-
-/// A sign-in by a provider, begun.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SignOnBegun {
-    /// Where to send the browser.
-    pub address: String,
-    /// A cookie's value for the way back.
-    pub keep: String,
-    /// How long the cookie is good.
-    pub lasts: Duration,
-}
-
-impl std::fmt::Debug for SignOnBegun {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SignOnBegun").finish_non_exhaustive()
-    }
-}
-
-/// A sign-in by a provider, done.
-#[derive(Debug, Clone)]
-pub struct SignOnEnded {
-    /// The session.
-    pub session: Session,
-    /// Where they wanted to go: a path on this site.
-    pub next: String,
 }

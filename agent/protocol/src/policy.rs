@@ -214,6 +214,27 @@ pub struct PolicyDraft {
     pub hedge_on_error: bool,
 }
 
+impl PolicyDraft {
+    /// Its fields, by the names they have in files and in the API, in their order.
+    pub const FIELDS: [&str; 15] = [
+        "dependency",
+        "operation",
+        "intent",
+        "percentile",
+        "goal",
+        "budget",
+        "pool",
+        "objective_ms",
+        "holdout",
+        "error_limit",
+        "threshold_min_ms",
+        "threshold_max_ms",
+        "probation",
+        "attempts",
+        "hedge_on_error",
+    ];
+}
+
 mod defaults {
     pub(super) const fn percentile() -> f64 {
         0.95
@@ -416,11 +437,7 @@ impl TryFrom<PolicyDraft> for Policy {
 impl From<Policy> for PolicyDraft {
     fn from(policy: Policy) -> Self {
         Self {
-            dependency: match &policy.scope {
-                PolicyScope::Pattern(pattern) => pattern.to_string(),
-                PolicyScope::Dependency(dependency) => dependency.to_string(),
-                PolicyScope::Operation(route) => route.dependency.to_string(),
-            },
+            dependency: policy.scope.dependency_text().to_owned(),
             operation: policy.scope.operation().map(ToString::to_string),
             intent: policy.intent,
             percentile: policy.percentile.get(),

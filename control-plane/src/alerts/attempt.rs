@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use super::address::AddressError;
+use crate::outward::AddressError;
 
 /// The receiver has it: the answer's status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

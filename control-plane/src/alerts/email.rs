@@ -11,11 +11,11 @@ use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Certificate, TlsParameters};
 use secrecy::ExposeSecret as _;
 
-use super::address;
 use super::attempt::{AttemptError, Taken};
 use super::notice::Message;
 use super::receiver::ReceiverError;
 use crate::config::{MailSettings, MailTls};
+use crate::outward::address;
 
 /// Ports below 1024 that mail servers listen on.
 const LOW_PORTS: [u16; 3] = [25, 465, 587];

@@ -1,24 +1,19 @@
 //! Receivers that are spoken to by HTTP: where they may be, and one POST.
 
 use std::error::Error;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
 
-use super::address::{self, AddressError, CheckedResolver};
 use super::attempt::{AttemptError, Taken, is_of_tls};
 use super::backoff::retry_after;
 use super::notice::Message;
 use super::receiver::ReceiverError;
-
-/// Ports below 1024 that web servers listen on: a receiver's address cannot be used to talk to a
-/// mail server or the like.
-const LOW_PORTS: [u16; 2] = [80, 443];
+use crate::outward::{self, Outside};
 
 /// Where a receiver is, and a client of its own: none waits for another's connections.
 #[derive(Clone)]
@@ -43,15 +38,7 @@ impl Endpoint {
         ca: Option<&[u8]>,
     ) -> Result<Self, ReceiverError> {
         let url = check_url(url.expose_secret(), allow_private)?;
-        let mut builder = Client::builder()
-            // A proxy from the environment would connect to where we do not look.
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .dns_resolver(CheckedResolver { allow_private })
-            // Notices are rare; a kept connection would be one that was checked long ago.
-            .pool_max_idle_per_host(0)
-            .http1_only()
-            .user_agent(concat!("hedgerow/", env!("CARGO_PKG_VERSION")));
+        let mut builder = outward::client(allow_private);
         if let Some(pem) = ca {
             let known = reqwest::Certificate::from_pem_bundle(pem);
             let known = known
@@ -100,9 +87,7 @@ impl Endpoint {
         body: Vec<u8>,
         message: &Message,
     ) -> Result<Taken, AttemptError> {
-        if let Ok(literal) = self.host().trim_matches(['[', ']']).parse() {
-            address::check(literal, self.allow_private)?;
-        }
+        outward::literal(&self.url, self.allow_private)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let answer = self
             .client
@@ -131,15 +116,12 @@ impl Endpoint {
 
 /// The client's own words name the address; these do not.
 fn named(error: &reqwest::Error, timeout: Duration) -> AttemptError {
-    let mut cause: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(error) = cause {
-        if let Some(refused) = error.downcast_ref::<AddressError>() {
-            return (*refused).into();
-        }
-        if is_of_tls(error) {
-            return AttemptError::Tls;
-        }
-        cause = error.source();
+    let known = |error: &(dyn Error + 'static)| match outward::refused(error) {
+        Some(refused) => Some(refused.into()),
+        None => is_of_tls(error).then_some(AttemptError::Tls),
+    };
+    if let Some(known) = outward::cause(error, known) {
+        return known;
     }
     if error.is_timeout() {
         AttemptError::Timeout(timeout)
@@ -151,32 +133,19 @@ fn named(error: &reqwest::Error, timeout: Duration) -> AttemptError {
 }
 
 fn check_url(text: &str, allow_private: bool) -> Result<Url, ReceiverError> {
-    let url = Url::parse(text.trim()).map_err(|_| ReceiverError::Url)?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(ReceiverError::Scheme);
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(ReceiverError::Credentials);
-    }
-    let port = url.port_or_known_default().ok_or(ReceiverError::Port)?;
-    if port < 1024 && !LOW_PORTS.contains(&port) {
-        return Err(ReceiverError::Port);
-    }
-    let host = url
-        .host_str()
-        .filter(|h| !h.is_empty())
-        .ok_or(ReceiverError::Url)?;
-    // An address in figures never reaches the resolver that checks names. `Url` has already made
-    // one form out of 0x7f.1, 2130706433 and the like.
-    if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        address::check(address, allow_private).map_err(ReceiverError::Address)?;
-    }
-    Ok(url)
+    outward::check(text, allow_private).map_err(|outside| match outside {
+        Outside::Url => ReceiverError::Url,
+        Outside::Scheme => ReceiverError::Scheme,
+        Outside::Credentials => ReceiverError::Credentials,
+        Outside::Port => ReceiverError::Port,
+        Outside::Address(problem) => ReceiverError::Address(problem),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outward::AddressError;
 
     fn endpoint(url: &str, allow_private: bool) -> Result<Endpoint, ReceiverError> {
         Endpoint::new(&url.into(), allow_private, None)

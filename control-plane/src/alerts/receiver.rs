@@ -2,7 +2,6 @@
 
 use secrecy::SecretString;
 
-use super::address::AddressError;
 use super::alertmanager::Alertmanager;
 use super::attempt::{AttemptError, Taken};
 use super::email::Email;
@@ -13,6 +12,7 @@ use super::signature::SecretError;
 use super::slack::Slack;
 use super::webhook::Webhook;
 use crate::config::{self, ReceiverKind};
+use crate::outward::AddressError;
 
 /// Where notices go.
 #[derive(Debug, Clone)]

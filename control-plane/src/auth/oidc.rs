@@ -9,6 +9,7 @@
 
 mod claims;
 mod provider;
+mod signed;
 mod ticket;
 
 use std::collections::BTreeMap;

@@ -78,6 +78,15 @@ impl PolicyScope {
         }
     }
 
+    /// What it is for of dependencies, as text: a name, or a pattern.
+    pub fn dependency_text(&self) -> &str {
+        match self {
+            Self::Pattern(pattern) => pattern.as_str(),
+            Self::Dependency(dependency) => dependency.as_str(),
+            Self::Operation(route) => route.dependency.as_str(),
+        }
+    }
+
     /// The operation it is for; None: all of them.
     pub fn operation(&self) -> Option<&OperationName> {
         match self {

@@ -118,3 +118,22 @@ fn a_policy_survives_the_way_out_and_in_again() {
         Ok(policy)
     );
 }
+
+#[test]
+fn every_field_of_a_draft_is_named() {
+    let whole = PolicyDraft {
+        operation: Some("get-item".into()),
+        threshold_min_ms: Some(1.0),
+        threshold_max_ms: Some(2.0),
+        goal: Some(0.99),
+        pool: Some("checkout".into()),
+        objective_ms: Some(100.0),
+        ..draft()
+    };
+    let fields = serde_json::to_value(whole).unwrap();
+    let mut fields: Vec<_> = fields.as_object().unwrap().keys().cloned().collect();
+    let mut named = PolicyDraft::FIELDS.map(str::to_owned);
+    fields.sort_unstable();
+    named.sort_unstable();
+    assert_eq!(fields, named);
+}

@@ -14,9 +14,9 @@ use lettre::transport::smtp::response::Code;
 
 use super::Email;
 use super::letter::Letter;
-use crate::alerts::address;
 use crate::alerts::attempt::{AttemptError, Taken, is_of_tls};
 use crate::config::MailTls;
+use crate::outward::address;
 
 /// Hands a letter in: taken once the server has said so of the whole text.
 ///

@@ -1,7 +1,5 @@
 //! The provider, over the network: its discovery document, its keys, and the exchange of a code.
 
-use std::error::Error as _;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,17 +7,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
-use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
-use reqwest::{Client, RequestBuilder, Url, redirect};
+use jsonwebtoken::decode_header;
+use jsonwebtoken::jwk::Jwk;
+use reqwest::{Client, RequestBuilder, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::claims::Claims;
+use super::signed::{ALGORITHMS, Unverified, signed};
 use super::{Oidc, SignOnError};
-use crate::alerts::address::{self, AddressError, CheckedResolver};
+use crate::outward::{self, AddressError, Outside};
 
 /// How long the provider may take for an answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
@@ -36,11 +35,6 @@ const KEYS_EVERY: Duration = Duration::from_secs(30);
 const CODE_LEN_MAX: usize = 4096;
 /// See [`CODE_LEN_MAX`].
 const TOKEN_LEN_MAX: usize = 64 * 1024;
-/// Ports below 1024 that web servers listen on.
-const LOW_PORTS: [u16; 2] = [80, 443];
-/// How a token may be signed: by keys of which we hold the public half only. Never `none`, never
-/// HMAC, whose key would be the client's secret, or a public key taken for one.
-const ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
 
 /// Why an address of a provider is not connected to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,30 +60,17 @@ pub enum AddressProblem {
 
 /// Checks an address as far as it tells by itself; names are checked when they are resolved.
 pub(super) fn check(text: &str, allow_private: bool) -> Result<Url, AddressProblem> {
-    let url = Url::parse(text).map_err(|_| AddressProblem::Url)?;
-    match url.scheme() {
-        "https" => {}
-        "http" if allow_private => {}
-        "http" => return Err(AddressProblem::Scheme),
-        _ => return Err(AddressProblem::Url),
-    }
-    if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
+    let url = outward::check(text, allow_private).map_err(|outside| match outside {
+        Outside::Url | Outside::Scheme | Outside::Credentials => AddressProblem::Url,
+        Outside::Port => AddressProblem::Port,
+        Outside::Address(AddressError::Private) => AddressProblem::Private,
+        Outside::Address(_) => AddressProblem::Reserved,
+    })?;
+    if url.fragment().is_some() {
         return Err(AddressProblem::Url);
     }
-    let port = url.port_or_known_default().ok_or(AddressProblem::Port)?;
-    if port < 1024 && !LOW_PORTS.contains(&port) {
-        return Err(AddressProblem::Port);
-    }
-    let host = url.host_str().unwrap_or_default();
-    if host.is_empty() {
-        return Err(AddressProblem::Url);
-    }
-    // An address in figures never reaches the resolver that checks names.
-    if let Ok(literal) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        address::check(literal, allow_private).map_err(|error| match error {
-            AddressError::Private => AddressProblem::Private,
-            _ => AddressProblem::Reserved,
-        })?;
+    if url.scheme() == "http" && !allow_private {
+        return Err(AddressProblem::Scheme);
     }
     Ok(url)
 }
@@ -151,15 +132,8 @@ pub(super) struct Provider {
 impl Provider {
     pub(super) fn new(settings: &Oidc) -> Result<Self, reqwest::Error> {
         let allow_private = settings.allow_private;
-        let client = Client::builder()
-            // A proxy from the environment would connect to where we do not look.
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .dns_resolver(CheckedResolver { allow_private })
+        let client = outward::client(allow_private)
             .timeout(ANSWERS_WITHIN)
-            .pool_max_idle_per_host(0)
-            .http1_only()
-            .user_agent(concat!("hedgerow/", env!("CARGO_PKG_VERSION")))
             .build()?;
         Ok(Self {
             client,
@@ -372,72 +346,6 @@ impl Provider {
     }
 }
 
-/// Why a token is not taken for one of the provider's.
-enum Unverified {
-    /// None of the keys has signed it.
-    Key(&'static str),
-    /// What it says does not read.
-    Claims,
-}
-
-impl From<Unverified> for SignOnError {
-    fn from(why: Unverified) -> Self {
-        Self::Token(match why {
-            Unverified::Key(problem) => problem,
-            Unverified::Claims => "a claim it needs is missing or wrong",
-        })
-    }
-}
-
-/// What a token says that one of these keys has signed.
-fn signed(token: &str, header: &Header, keys: &[Jwk]) -> Result<Claims, Unverified> {
-    let mut validation = Validation::new(header.alg);
-    // Who it is for and how long it is good is checked by `Claims::check`, by our own clock.
-    validation.required_spec_claims.clear();
-    (validation.validate_exp, validation.validate_aud) = (false, false);
-    let mut problem = "it is signed by a key that is none of the provider's";
-    for key in suitable(keys, header).filter_map(|key| DecodingKey::from_jwk(key).ok()) {
-        match decode::<Claims>(token, &key, &validation) {
-            Ok(decoded) => return Ok(decoded.claims),
-            Err(error) if is_signature(&error) => problem = "its signature is wrong",
-            Err(_) => return Err(Unverified::Claims),
-        }
-    }
-    Err(Unverified::Key(problem))
-}
-
-/// Keys that a token with this header may be signed by.
-fn suitable<'a>(keys: &'a [Jwk], header: &'a Header) -> impl Iterator<Item = &'a Jwk> {
-    let curve = |it: &EllipticCurve, wanted: EllipticCurve| *it == wanted;
-    keys.iter().filter(move |key| {
-        let common = &key.common;
-        let kind = match (&key.algorithm, header.alg) {
-            (AlgorithmParameters::RSA(_), Algorithm::RS256) => true,
-            (AlgorithmParameters::EllipticCurve(it), Algorithm::ES256) => {
-                curve(&it.curve, EllipticCurve::P256)
-            }
-            (AlgorithmParameters::OctetKeyPair(it), Algorithm::EdDSA) => {
-                curve(&it.curve, EllipticCurve::Ed25519)
-            }
-            _ => false,
-        };
-        let named = header.kid.is_none() || header.kid == common.key_id;
-        let signs = matches!(common.public_key_use, None | Some(PublicKeyUse::Signature));
-        let for_this = common
-            .key_algorithm
-            .is_none_or(|it| it == KeyAlgorithm::from(header.alg));
-        kind && named && signs && for_this
-    })
-}
-
-fn is_signature(error: &jsonwebtoken::errors::Error) -> bool {
-    use jsonwebtoken::errors::ErrorKind;
-    !matches!(
-        error.kind(),
-        ErrorKind::Json(_) | ErrorKind::Utf8(_) | ErrorKind::Base64(_)
-    )
-}
-
 /// An error code of the standard: letters and underscores.
 fn is_error_code(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
@@ -475,21 +383,16 @@ fn part(text: &str) -> String {
 
 /// The client's own words name the address; these do not.
 fn named(error: &reqwest::Error) -> String {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if let Some(refused) = error.downcast_ref::<AddressError>() {
-            return match refused {
-                AddressError::Private => {
-                    "has a private or loopback address: expected a public one, or `allow_private = true` under [oidc]".into()
-                }
-                AddressError::Reserved => {
-                    "has a link-local, multicast or reserved address, which is never connected to"
-                        .into()
-                }
-                AddressError::None => "has a name without an address".into(),
-            };
+    match outward::cause(error, outward::refused) {
+        Some(AddressError::Private) => {
+            return "has a private or loopback address: expected a public one, or `allow_private = true` under [oidc]".into();
         }
-        cause = error.source();
+        Some(AddressError::Reserved) => {
+            return "has a link-local, multicast or reserved address, which is never connected to"
+                .into();
+        }
+        Some(AddressError::None) => return "has a name without an address".into(),
+        None => {}
     }
     if error.is_timeout() {
         format!("did not answer within {} s", ANSWERS_WITHIN.as_secs())

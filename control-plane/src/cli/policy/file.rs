@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use hedgerow_protocol::policy::PolicyScope;
+use hedgerow_protocol::policy::{PolicyDraft, PolicyScope};
 use serde_json::{Map, Value};
 
 use super::reading::Reading;
@@ -16,24 +16,9 @@ use super::yaml::{self, Kind, Node, Place};
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// What may stand in a policy, as in the JSON Schema; all but the first may be left out.
-pub(in crate::cli) const FIELDS: [&str; 16] = [
-    "dependency",
-    "operation",
-    "intent",
-    "percentile",
-    "goal",
-    "budget",
-    "pool",
-    "objective_ms",
-    "holdout",
-    "error_limit",
-    "threshold_min_ms",
-    "threshold_max_ms",
-    "probation",
-    "attempts",
-    "hedge_on_error",
-    "rollout",
-];
+pub(in crate::cli) fn known_fields() -> Vec<&'static str> {
+    [&PolicyDraft::FIELDS[..], &["rollout"]].concat()
+}
 
 /// A policy in a file.
 #[derive(Debug, Clone)]
@@ -412,7 +397,7 @@ policies:
             unreachable!()
         };
         for field in fields.keys() {
-            assert!(FIELDS.contains(&field.as_str()), "{field}");
+            assert!(known_fields().contains(&field.as_str()), "{field}");
         }
     }
 }

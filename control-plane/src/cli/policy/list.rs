@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 use super::ScopeArgs;
-use super::file::FIELDS;
+use super::file::known_fields;
 use super::plan::policy_path;
 use crate::cli::connect::ConnectArgs;
 use crate::cli::output::figures::{clean, date, number, percent};
@@ -122,7 +122,7 @@ fn as_file(view: &Value) -> String {
     let fields: Map<String, Value> = fields
         .into_iter()
         .flatten()
-        .filter(|(name, value)| FIELDS.contains(&name.as_str()) && !value.is_null())
+        .filter(|(name, value)| known_fields().contains(&name.as_str()) && !value.is_null())
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     format!("# {}\n{}", head(view), yaml::text(&Value::Object(fields)))

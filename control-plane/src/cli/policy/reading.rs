@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hedgerow_protocol::policy::{Policy, PolicyDraft, PolicyScope};
 use serde_json::{Map, Value};
 
-use super::file::{Entry, FIELDS, Fault, Origin};
+use super::file::{Entry, Fault, Origin, known_fields};
 use super::yaml::{Field, Kind, Node, Place};
 
 /// One policy, while it is read.
@@ -104,10 +104,10 @@ impl Reading<'_> {
 
 /// Why a field cannot stand by itself.
 fn problem_of(field: &str, value: &Value) -> Option<String> {
-    if !FIELDS.contains(&field) {
+    if !known_fields().contains(&field) {
         return Some(format!(
             "is no field here: expected one of {}",
-            FIELDS.join(", ")
+            known_fields().join(", ")
         ));
     }
     match (field, value) {

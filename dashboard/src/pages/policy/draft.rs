@@ -210,11 +210,7 @@ impl Typed {
         let budget = format!("a number above 0 and at most {BUDGET_MAX}");
         let holdout = between((0.0, HOLDOUT_MAX));
         PolicyDraft {
-            dependency: match scope {
-                PolicyScope::Pattern(pattern) => pattern.to_string(),
-                PolicyScope::Dependency(dependency) => dependency.to_string(),
-                PolicyScope::Operation(route) => route.dependency.to_string(),
-            },
+            dependency: scope.dependency_text().to_owned(),
             operation: scope.operation().map(ToString::to_string),
             intent: reader.intent(&self.intent),
             percentile: reader

@@ -109,7 +109,7 @@ impl Resolve for CheckedResolver {
 }
 
 /// Looks a name up, or reads an address, and gives only addresses that may be connected to.
-pub(super) async fn resolve(
+pub(crate) async fn resolve(
     host: &str,
     port: u16,
     allow_private: bool,
